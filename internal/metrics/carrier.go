@@ -2,8 +2,7 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// Carrier are the figures of the broker that carries reservations. It is a
-// relay.Meter.
+// Carrier has the metrics of the broker that transports reservations. It implements relay.Meter.
 type Carrier struct {
 	messages *prometheus.CounterVec
 	claims   *prometheus.CounterVec
@@ -18,18 +17,18 @@ const (
 	carrierAgain     = "published_again"
 )
 
-// Carrier makes the figures of a carrier. Without one they do not exist.
+// Carrier registers the metrics of a carrier. Without a carrier they do not exist.
 func (m *Metrics) Carrier() *Carrier {
 	f := factory{m.registry}
 	c := &Carrier{
-		messages: f.counters("seckill_carrier_messages_total", "Messages at the broker: published for the first time, published again, or settled unread as forged, foreign or poison.", "result"),
-		claims:   f.counters("seckill_carrier_claims_total", "Claims in messages that were published.", "result"),
-		strays:   f.counter("seckill_carrier_strays_total", "Copies of entries that no longer waited in the outbox."),
-		held:     f.gauge("seckill_carrier_held_claims", "Claims that the relay of this instance has published and that nobody has acknowledged."),
-		bypassed: f.gauge("seckill_carrier_bypassed", "Whether workers of this instance read the outbox, as the broker is unwell: 1 or 0."),
+		messages: f.counters("seckill_carrier_messages_total", "Messages of the broker, by result: published, published_again, or rejected without being read: forged, foreign, poison.", "result"),
+		claims:   f.counters("seckill_carrier_claims_total", "Claims in published messages.", "result"),
+		strays:   f.counter("seckill_carrier_strays_total", "Messages whose entry was no longer in the outbox."),
+		held:     f.gauge("seckill_carrier_held_claims", "Claims that the relay of this instance has published and no worker has acknowledged yet."),
+		bypassed: f.gauge("seckill_carrier_bypassed", "1 while workers of this instance read the outbox directly because the broker does not work, else 0."),
 	}
 	for _, result := range []string{carrierPublished, carrierAgain, "forged", "foreign", "poison"} {
-		c.messages.WithLabelValues(result) // a rule sees it grow from 0
+		c.messages.WithLabelValues(result) // so that increase() sees the first event
 	}
 	return c
 }
@@ -44,14 +43,14 @@ func (c *Carrier) Published(messages, claims int, again bool) {
 	c.claims.WithLabelValues(result).Add(float64(claims))
 }
 
-// Rejected counts a message that was settled unread.
+// Rejected counts a message that was acknowledged without being read.
 func (c *Carrier) Rejected(why string) { c.messages.WithLabelValues(why).Inc() }
 
-// Stray counts copies whose entries did not wait.
+// Stray counts messages whose entry was no longer in the outbox.
 func (c *Carrier) Stray(entries int) { c.strays.Add(float64(entries)) }
 
-// Holds tells what the relay holds.
+// Holds sets the claims that are published and not acknowledged.
 func (c *Carrier) Holds(claims int) { c.held.Set(float64(claims)) }
 
-// Bypassed tells whether workers read the outbox.
+// Bypassed sets whether workers read the outbox directly.
 func (c *Carrier) Bypassed(cause error) { c.bypassed.Set(oneIf(cause != nil)) }

@@ -12,13 +12,13 @@ const (
 	ExpiredByScan    = "scan"
 )
 
-// Expiry are the figures of delayed messages. It is an order.Meter.
+// Expiry has the metrics of delayed messages. It implements order.ExpiryMeter.
 type Expiry struct{ messages *prometheus.CounterVec }
 
-// Expiry makes the figures of delayed messages. Without a broker that has them
-// they do not exist.
+// Expiry registers the metrics of delayed messages. Without a broker that supports
+// them they do not exist.
 func (m *Metrics) Expiry() *Expiry {
-	e := &Expiry{factory{m.registry}.counters("seckill_expiry_messages_total", "Delayed messages that expire orders, by what became of them.", "result")}
+	e := &Expiry{factory{m.registry}.counters("seckill_expiry_messages_total", "Delayed messages that expire orders, by result.", "result")}
 	countFromZero(e.messages, order.ExpiryResults...)
 	return e
 }

@@ -2,7 +2,7 @@ package metrics
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// factory makes and registers in one step.
+// factory makes a metric and registers it in one step.
 type factory struct{ reg *prometheus.Registry }
 
 func add[C prometheus.Collector](f factory, c C) C {
@@ -18,9 +18,9 @@ func (f factory) counters(name, help string, labels ...string) *prometheus.Count
 	return add(f, prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels))
 }
 
-// countFromZero makes the series of a label whose values are known. One that
-// began with its first event would begin at 1, which increase() and rate() do
-// not see: the first is the one that a rule must not miss.
+// countFromZero makes the series of a label whose values are known. A series that
+// begins with its first event begins at 1, and increase() and rate() miss that
+// first event. Alert rules need it.
 func countFromZero[V ~string](c *prometheus.CounterVec, values ...V) {
 	for _, value := range values {
 		c.WithLabelValues(string(value))
@@ -31,7 +31,7 @@ func (f factory) gauge(name, help string) prometheus.Gauge {
 	return add(f, prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help}))
 }
 
-// oneIf is how a gauge says yes or no.
+// oneIf is the value of a gauge for true and false.
 func oneIf(yes bool) float64 {
 	if yes {
 		return 1
@@ -39,12 +39,12 @@ func oneIf(yes bool) float64 {
 	return 0
 }
 
-// readGauge makes a gauge that is read when Prometheus asks.
+// readGauge makes a gauge that is read at each scrape.
 func (m *Metrics) readGauge(name, help string, read func() float64) {
 	m.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, read))
 }
 
-// readCounter makes a counter that is read when Prometheus asks.
+// readCounter makes a counter that is read at each scrape.
 func (m *Metrics) readCounter(name, help string, read func() float64) {
 	m.Register(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, read))
 }

@@ -1,6 +1,5 @@
-// Package metrics is what Prometheus reads: counters and histograms of every
-// stage, made once and handed to the stages as plain functions, so that no
-// stage knows Prometheus.
+// Package metrics has the counters, gauges and histograms that Prometheus reads.
+// Stages get them as plain methods, so that no stage imports Prometheus.
 package metrics
 
 import (
@@ -19,7 +18,6 @@ import (
 	"seckill/internal/challenge"
 	"seckill/internal/purchase"
 	"seckill/internal/recovery"
-
 	"seckill/internal/store"
 )
 
@@ -29,8 +27,7 @@ var seconds = []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05,
 // Buckets of batch sizes, in items.
 var sizes = prometheus.ExponentialBuckets(1, 2, 12)
 
-// Values of the label "result": how a challenge was answered, and how a
-// reconciliation ended.
+// Values of the label "result" of challenges and of reconciliations.
 const (
 	answerRight = "right"
 	answerWrong = "wrong"
@@ -40,7 +37,7 @@ const (
 	resultUnknown  = "unknown"
 )
 
-// Metrics are the instance's figures.
+// Metrics are the metrics of one instance.
 type Metrics struct {
 	registry *prometheus.Registry
 
@@ -65,19 +62,19 @@ type Metrics struct {
 	Payments       *prometheus.CounterVec
 	Expired        *prometheus.CounterVec
 	Panics         prometheus.Counter
-	// RaisedPrices counts proofs of work that the asker's reputation made harder.
+	// RaisedPrices counts proofs of work that were harder because of the buyer's or address' reputation.
 	RaisedPrices prometheus.Counter
-	// SparedAnswers counts answers to challenges that the spare register settled.
+	// SparedAnswers counts answers that this instance remembered because Redis was away.
 	SparedAnswers prometheus.Counter
 	DualWrites    *prometheus.CounterVec
 	Forgotten     prometheus.Counter
 	Reoffered     *prometheus.CounterVec
 	ConnsRefused  *prometheus.CounterVec
-	// OperatorRefused counts requests to the operator's port by why they are
-	// suspect, as adminapi.Suspicions has it.
+	// OperatorRefused counts refused requests to the operator's port. The reasons
+	// are adminapi.Suspicions.
 	OperatorRefused *prometheus.CounterVec
 
-	tooHot     map[purchase.TooHot]prometheus.Counter // a crowd brings many
+	tooHot     map[purchase.TooHot]prometheus.Counter // kept by reason: a crowd makes many
 	challenges *prometheus.CounterVec
 	answers    *prometheus.CounterVec
 	difficulty prometheus.Gauge
@@ -87,59 +84,59 @@ type Metrics struct {
 	durable    *prometheus.GaugeVec
 }
 
-// New makes the figures.
+// New makes and registers all metrics.
 func New(version string) *Metrics {
 	reg := prometheus.NewRegistry()
 	reg.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	f := factory{reg}
 	m := &Metrics{
 		registry: reg,
-		accepted: f.counter("seckill_claims_accepted_total", "Claims answered 202."),
+		accepted: f.counter("seckill_claims_accepted_total", "Purchases answered with 202 and an order number."),
 		requests: f.counters("seckill_http_requests_total", "Requests answered, by route and status.", "route", "status"),
 		gates:    map[admission.Gate]prometheus.Counter{},
 
-		ReserveClaims:   f.histogram("seckill_reserve_batch_claims", "Claims in one atomic ledger step.", sizes),
-		ReserveSeconds:  f.histogram("seckill_reserve_seconds", "Duration of one ledger step.", seconds),
-		SellClaims:      f.histogram("seckill_sell_batch_claims", "Claims in one transaction in which the store sells itself.", sizes),
-		SellSeconds:     f.histogram("seckill_sell_seconds", "Duration of one such transaction, waiting for others included.", seconds),
-		CommitRows:      f.histogram("seckill_journal_commit_rows", "Journal rows in one commit.", sizes),
-		CommitSeconds:   f.histogram("seckill_journal_commit_seconds", "Duration of one journal commit, fsync included.", seconds),
-		SyncSeconds:     f.histogram("seckill_promise_journal_sync_seconds", "Duration of one sync of the journal of promises.", seconds),
-		WorkerClaims:    f.histogram("seckill_worker_batch_claims", "Claims in one settled worker batch.", sizes),
+		ReserveClaims:   f.histogram("seckill_reserve_batch_claims", "Claims in one atomic step of the ledger.", sizes),
+		ReserveSeconds:  f.histogram("seckill_reserve_seconds", "Duration of one step of the ledger.", seconds),
+		SellClaims:      f.histogram("seckill_sell_batch_claims", "Claims in one transaction of a direct sale (the store decides).", sizes),
+		SellSeconds:     f.histogram("seckill_sell_seconds", "Duration of one transaction of a direct sale, with the wait for row locks.", seconds),
+		CommitRows:      f.histogram("seckill_journal_commit_rows", "Rows in one commit of the embedded ledger's journal.", sizes),
+		CommitSeconds:   f.histogram("seckill_journal_commit_seconds", "Duration of one commit of the embedded ledger's journal, with its fsync.", seconds),
+		SyncSeconds:     f.histogram("seckill_promise_journal_sync_seconds", "Duration of one fsync of the journal of promises.", seconds),
+		WorkerClaims:    f.histogram("seckill_worker_batch_claims", "Claims in one batch that a worker wrote to the store.", sizes),
 		WorkerSeconds:   f.histogram("seckill_worker_seconds", "Duration of one worker batch.", seconds),
-		WorkerLag:       f.gauge("seckill_worker_lag_seconds", "Age of the oldest reservation in the last settled batch."),
-		DutySeconds:     f.histograms("seckill_duty_seconds", "Duration of one round of a background duty.", seconds, "duty"),
-		DutyFailures:    f.counters("seckill_duty_failures_total", "Rounds of a background duty that failed.", "duty"),
+		WorkerLag:       f.gauge("seckill_worker_lag_seconds", "Age of the oldest reservation in the worker's last batch, when it was written."),
+		DutySeconds:     f.histograms("seckill_duty_seconds", "Duration of one round of a background job.", seconds, "duty"),
+		DutyFailures:    f.counters("seckill_duty_failures_total", "Failed rounds of a background job.", "duty"),
 		Alerts:          f.counters("seckill_alerts_total", "Alerts raised, by kind.", "kind"),
-		Payments:        f.counters("seckill_payments_total", "Authentic payment notices, by what they did.", "result"),
-		Expired:         f.counters("seckill_orders_expired_total", "Orders that were not paid in time, by what expired them: a delayed message, or the scan of the store.", "by"),
-		DualWrites:      f.counters("seckill_dualwrite_batches_total", "Immediate store attempts of dualwrite products, by result.", "result"),
-		Forgotten:       f.counter("seckill_promises_forgotten_total", "Unconfirmed answers dropped from this instance's memory for want of room."),
-		Reoffered:       f.counters("seckill_promises_reoffered_total", "Unconfirmed answers that a rebuilt ledger did not have, by what became of them.", "result"),
-		OperatorRefused: f.counters("seckill_operator_refused_total", "Requests to the operator's port that were refused before they had shown the right token, by reason.", "why"),
-		ConnsRefused:    f.counters("seckill_connections_refused_total", "Connections to the shop that were one too many, by which bound.", "bound"),
+		Payments:        f.counters("seckill_payments_total", "Verified payment callbacks, by result.", "result"),
+		Expired:         f.counters("seckill_orders_expired_total", "Orders that expired unpaid, by trigger: a delayed message, or the scan of the store.", "by"),
+		DualWrites:      f.counters("seckill_dualwrite_batches_total", "Batches of dualwrite products that were written to the store at once, by result.", "result"),
+		Forgotten:       f.counter("seckill_promises_forgotten_total", "Answered purchases that this instance forgot before they were in the store, because its memory for them was full."),
+		Reoffered:       f.counters("seckill_promises_reoffered_total", "Answered purchases that a rebuilt ledger had lost, by their outcome.", "result"),
+		OperatorRefused: f.counters("seckill_operator_refused_total", "Requests to the operator's port without a valid token, by reason of the refusal.", "why"),
+		ConnsRefused:    f.counters("seckill_connections_refused_total", "Connections to the shop that were refused, by the limit that was reached.", "bound"),
 		Panics:          f.counter("seckill_http_panics_total", "Requests that ended in a panic."),
-		RaisedPrices:    f.counter("seckill_challenges_raised_total", "Proofs of work that were harder because the address or the buyer had asked for many challenges."),
-		SparedAnswers:   f.counter("seckill_challenge_answers_spared_total", "Answers to challenges that this instance remembers, as Redis could not be asked."),
+		RaisedPrices:    f.counter("seckill_challenges_raised_total", "Proofs of work that were made harder because the address or the buyer had asked for many challenges."),
+		SparedAnswers:   f.counter("seckill_challenge_answers_spared_total", "Answers to challenges that this instance remembered by itself because Redis was away."),
 
 		tooHot:     map[purchase.TooHot]prometheus.Counter{},
-		challenges: f.counters("seckill_challenges_total", "Challenges asked, by kind.", "kind"),
+		challenges: f.counters("seckill_challenges_total", "Challenges sent to buyers, by kind.", "kind"),
 		answers:    f.counters("seckill_challenge_answers_total", "Challenges answered, by kind and result.", "kind", "result"),
-		difficulty: f.gauge("seckill_challenge_pow_difficulty", "Difficulty of the last proof of work that was asked."),
+		difficulty: f.gauge("seckill_challenge_pow_difficulty", "Difficulty of the last proof of work that was sent."),
 
 		reconciled: f.counters("seckill_reconciliations_total", "Reconciliations, by result.", "result"),
-		balanced:   f.gauges("seckill_reconcile_balanced", "Last reconciliation: 1 balanced, 0 not, -1 could not tell.", "product"),
-		durable:    f.gauges("seckill_ledger_durable", "Whether what Redis has answered outlives a fault of one machine, by its settings: 1 or 0.", "fault"),
+		balanced:   f.gauges("seckill_reconcile_balanced", "Result of the last reconciliation: 1 balanced, 0 not balanced, -1 unknown.", "product"),
+		durable:    f.gauges("seckill_ledger_durable", "1 if, by its settings, Redis keeps everything that it has answered through this kind of fault of one machine, else 0.", "fault"),
 	}
-	refused := f.counters("seckill_claims_refused_total", "Claims refused, by code.", "code")
+	refused := f.counters("seckill_claims_refused_total", "Purchases refused, by error code.", "code")
 	for _, code := range seckill.Codes() {
 		m.refused = append(m.refused, refused.WithLabelValues(string(code)))
 	}
-	gates := f.counters("seckill_gate_refused_total", "Claims turned away, by admission gate.", "gate")
+	gates := f.counters("seckill_gate_refused_total", "Purchases refused by an admission gate, by gate.", "gate")
 	for _, gate := range admission.Gates {
 		m.gates[gate] = gates.WithLabelValues(string(gate))
 	}
-	tooHot := f.counters("seckill_too_hot_total", "Claims that the line before the ledger did not take, by why.", "why")
+	tooHot := f.counters("seckill_too_hot_total", "Purchases that the queue before the ledger refused, by reason.", "why")
 	for _, why := range purchase.TooHots {
 		m.tooHot[why] = tooHot.WithLabelValues(string(why))
 	}
@@ -148,7 +145,7 @@ func New(version string) *Metrics {
 	return m
 }
 
-// countFromZero makes every series that can be named beforehand.
+// countFromZero makes every series whose labels are known beforehand.
 func (m *Metrics) countFromZero() {
 	for _, kind := range alert.Kinds {
 		m.Alerts.WithLabelValues(kind.Label)
@@ -169,10 +166,10 @@ func (m *Metrics) countFromZero() {
 	}
 }
 
-// ExpectDuty makes the series of a duty that the instance has.
+// ExpectDuty makes the series of a job that this instance runs.
 func (m *Metrics) ExpectDuty(name string) { countFromZero(m.DutyFailures, name) }
 
-// Posed counts a challenge that was asked.
+// Posed counts a challenge that was sent.
 func (m *Metrics) Posed(kind challenge.Kind, difficulty int) {
 	m.challenges.WithLabelValues(string(kind)).Inc()
 	if kind == challenge.Pow {
@@ -180,7 +177,7 @@ func (m *Metrics) Posed(kind challenge.Kind, difficulty int) {
 	}
 }
 
-// Answered counts an answer that was judged.
+// Answered counts an answer that was checked.
 func (m *Metrics) Answered(kind challenge.Kind, right bool) {
 	result := answerWrong
 	if right {
@@ -189,15 +186,15 @@ func (m *Metrics) Answered(kind challenge.Kind, right bool) {
 	m.answers.WithLabelValues(string(kind), result).Inc()
 }
 
-// Handler serves the figures.
+// Handler serves the metrics.
 func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: maxScrapes})
 }
 
-// Register adds a collector, such as figures that are read when asked for.
+// Register adds a collector, for example one that reads its values at each scrape.
 func (m *Metrics) Register(c prometheus.Collector) { m.registry.MustRegister(c) }
 
-// Claim counts one answered claim; an empty code is an accepted one.
+// Claim counts one answered purchase. An empty code means that it was accepted.
 func (m *Metrics) Claim(code seckill.Code, gate admission.Gate) {
 	if code == "" {
 		m.accepted.Inc()
@@ -211,82 +208,81 @@ func (m *Metrics) Claim(code seckill.Code, gate admission.Gate) {
 	}
 }
 
-// Route is the counter of a route's answers with a status; hold on to it.
+// Route returns the counter of a route and status. Callers keep it: the lookup is slow.
 func (m *Metrics) Route(route, status string) prometheus.Counter {
 	return m.requests.WithLabelValues(route, status)
 }
 
-// TooHot counts a claim that the line before the ledger did not take.
+// TooHot counts a purchase that the queue before the ledger refused.
 func (m *Metrics) TooHot(why purchase.TooHot) { m.tooHot[why].Inc() }
 
-// Reserve sees one ledger step.
+// Reserve records one step of the ledger.
 func (m *Metrics) Reserve(claims int, took time.Duration) {
 	m.ReserveClaims.Observe(float64(claims))
 	m.ReserveSeconds.Observe(took.Seconds())
 }
 
-// Conns shows how many connections the shop has.
+// Conns registers the number of connections to the shop.
 func (m *Metrics) Conns(count func() int) {
 	m.readGauge("seckill_connections", "Connections to the shop, event streams included.", func() float64 { return float64(count()) })
 }
 
-// Unread shows how many bytes of answers wait for their readers.
+// Unread registers the bytes of answers that slow clients have not read yet.
 func (m *Metrics) Unread(bytes func() int) {
-	m.readGauge("seckill_unread_bytes", "Bytes of large answers to shoppers that are not written yet.", func() float64 { return float64(bytes()) })
+	m.readGauge("seckill_unread_bytes", "Bytes of large answers that slow clients have not read yet.", func() float64 { return float64(bytes()) })
 }
 
-// Streams shows how many event streams the shop has.
+// Streams registers the number of open event streams.
 func (m *Metrics) Streams(count func() int) {
-	m.readGauge("seckill_event_streams", "Event streams of orders that are open.", func() float64 { return float64(count()) })
+	m.readGauge("seckill_event_streams", "Open event streams of orders.", func() float64 { return float64(count()) })
 }
 
-// Remembered shows how many unconfirmed answers the instance remembers.
+// Remembered registers the number of answers that are not in the store yet.
 func (m *Metrics) Remembered(count func() int64) {
-	m.readGauge("seckill_promises_remembered", "Answers whose orders this instance has not seen in the store yet.", func() float64 { return float64(count()) })
+	m.readGauge("seckill_promises_remembered", "Answered purchases that this instance remembers because it has not seen their orders in the store yet.", func() float64 { return float64(count()) })
 }
 
-// PromiseJournal shows how much the journal of promises holds, and how often it
-// could not be written.
+// PromiseJournal registers the size of the journal of promises and its failed writes.
 func (m *Metrics) PromiseJournal(read func() (bytes, failures int64)) {
-	m.readGauge("seckill_promise_journal_bytes", "Bytes that the journal of promises holds.", func() float64 { bytes, _ := read(); return float64(bytes) })
-	m.readCounter("seckill_promise_journal_failures_total", "Writes to the journal of promises that failed; while they do, purchases are busy.", func() float64 { _, failures := read(); return float64(failures) })
+	m.readGauge("seckill_promise_journal_bytes", "Size of the journal of promises.", func() float64 { bytes, _ := read(); return float64(bytes) })
+	m.readCounter("seckill_promise_journal_failures_total", "Failed writes to the journal of promises. Each makes the purchases of its batch busy.", func() float64 { _, failures := read(); return float64(failures) })
 }
 
-// Keys shows the set of public keys that buyers' tokens are verified with.
+// Keys registers figures of the public keys that verify buyers' tokens.
 func (m *Metrics) Keys(read func() auth.KeysStats) {
-	m.readGauge("seckill_jwks_keys", "Public keys that buyers' tokens are verified with.", func() float64 { return float64(read().Keys) })
-	m.readGauge("seckill_jwks_age_seconds", "Time since the set of keys in force was fetched; before the first, since the start.", func() float64 { return read().Age.Seconds() })
-	m.readCounter("seckill_jwks_signatures_total", "Signatures checked with a public key; a token that is remembered needs none.", func() float64 { return float64(read().Signatures) })
+	m.readGauge("seckill_jwks_keys", "Public keys in use for verifying buyers' tokens.", func() float64 { return float64(read().Keys) })
+	m.readGauge("seckill_jwks_age_seconds", "Time since the public keys in use were fetched; before the first fetch, time since the start.", func() float64 { return read().Age.Seconds() })
+	m.readCounter("seckill_jwks_signatures_total", "Signatures verified with a public key. A token that was verified before is remembered and not counted.", func() float64 { return float64(read().Signatures) })
 }
 
-// Shops shows how many instances divide the rate limits among them.
+// Shops registers the number of living shop instances, which share the rate limits.
 func (m *Metrics) Shops(live func() int64) {
-	m.readGauge("seckill_shops_live", "Instances with the shop's role that are alive, this one included: each allows its share of the rate limits.", func() float64 { return float64(live()) })
+	m.readGauge("seckill_shops_live", "Living instances with the shop role, with this one. Each allows its share of the rate limits.", func() float64 { return float64(live()) })
 }
 
-// Sell sees one transaction of the store's counter.
+// Sell records one transaction of a direct sale.
 func (m *Metrics) Sell(claims int, took time.Duration) {
 	m.SellClaims.Observe(float64(claims))
 	m.SellSeconds.Observe(took.Seconds())
 }
 
-// Commit sees one journal commit.
+// Commit records one commit of the embedded ledger's journal.
 func (m *Metrics) Commit(rows int, took time.Duration) {
 	m.CommitRows.Observe(float64(rows))
 	m.CommitSeconds.Observe(took.Seconds())
 }
 
-// JournalSync sees one sync of the journal of promises.
+// JournalSync records one fsync of the journal of promises.
 func (m *Metrics) JournalSync(took time.Duration) { m.SyncSeconds.Observe(took.Seconds()) }
 
-// Worker sees one settled worker batch.
+// Worker records one batch of a worker.
 func (m *Metrics) Worker(claims int, lag, took time.Duration) {
 	m.WorkerClaims.Observe(float64(claims))
 	m.WorkerSeconds.Observe(took.Seconds())
 	m.WorkerLag.Set(lag.Seconds())
 }
 
-// Duty sees one round of a background duty.
+// Duty records one round of a background job.
 func (m *Metrics) Duty(name string, took time.Duration, err error) {
 	m.DutySeconds.WithLabelValues(name).Observe(took.Seconds())
 	if err != nil {
@@ -294,12 +290,12 @@ func (m *Metrics) Duty(name string, took time.Duration, err error) {
 	}
 }
 
-// Durable says whether the ledger's answers outlive a kind of fault.
+// Durable sets whether the ledger keeps its answers through a kind of fault.
 func (m *Metrics) Durable(fault string, yes bool) {
 	m.durable.WithLabelValues(fault).Set(oneIf(yes))
 }
 
-// Reconciled sees one report. Those of test products are nobody's figures.
+// Reconciled records one report. Reports of test products are not counted.
 func (m *Metrics) Reconciled(report api.Report) {
 	if report.Test {
 		return

@@ -10,19 +10,20 @@ import (
 	"seckill/internal/notify"
 )
 
-// Outbox is the state of the ledger's streams.
+// Outbox is the state of the outbox streams in the ledger.
 type Outbox struct {
-	Length    int64 // entries, acknowledged ones that are not trimmed included
+	Length    int64 // all entries, also acknowledged ones that are not trimmed yet
 	Waiting   int64 // entries that are not acknowledged
-	Foreign   int64 // of these, which wait for a worker that reads their version
+	Foreign   int64 // waiting entries of a version that this build cannot read
 	Oldest    time.Duration
 	Consumers int
 	Relays    int
 }
 
-// Parts are figures of what an instance stands on, read when Prometheus asks.
+// Parts has the metrics of the servers that an instance depends on. They are read
+// at each scrape.
 type Parts struct {
-	// Ledger and Store report whether they can be used.
+	// Ledger and Store return an error if the part cannot be used.
 	Ledger, Store func(ctx context.Context) error
 	// Outbox reads the streams; nil without them.
 	Outbox   func(ctx context.Context) (Outbox, error)
@@ -32,26 +33,26 @@ type Parts struct {
 }
 
 var (
-	descUp        = prometheus.NewDesc("seckill_up", "Whether a part can be used: 1 or 0.", []string{"part"}, nil)
-	descLength    = prometheus.NewDesc("seckill_outbox_length", "Entries in the outbox streams, those included that wait to be trimmed.", nil, nil)
-	descWaiting   = prometheus.NewDesc("seckill_outbox_waiting", "Outbox entries that are not acknowledged.", nil, nil)
-	descForeign   = prometheus.NewDesc("seckill_outbox_foreign", "Outbox entries of a format version that this instance does not read.", nil, nil)
-	descOldest    = prometheus.NewDesc("seckill_outbox_oldest_seconds", "Age of the oldest outbox entry that is not acknowledged.", nil, nil)
-	descConsumers = prometheus.NewDesc("seckill_outbox_consumers", "Workers that are alive, of all instances.", nil, nil)
-	descRelays    = prometheus.NewDesc("seckill_outbox_relays", "Relays to a broker that are alive, of all instances.", nil, nil)
-	descSilent    = prometheus.NewDesc("seckill_ledger_silent_shards", "Shards that do not answer: their breaker is open and claims are refused at once.", nil, nil)
-	descNotices   = prometheus.NewDesc("seckill_bulletin_notices_total", "Notices between instances, by what became of them here.", []string{"result"}, nil)
+	descUp        = prometheus.NewDesc("seckill_up", "1 if the part can be used, else 0.", []string{"part"}, nil)
+	descLength    = prometheus.NewDesc("seckill_outbox_length", "Entries in the outbox streams, with acknowledged ones that are not trimmed yet.", nil, nil)
+	descWaiting   = prometheus.NewDesc("seckill_outbox_waiting", "Outbox entries that no worker has acknowledged.", nil, nil)
+	descForeign   = prometheus.NewDesc("seckill_outbox_foreign", "Outbox entries of a format version that this instance cannot read.", nil, nil)
+	descOldest    = prometheus.NewDesc("seckill_outbox_oldest_seconds", "Age of the oldest outbox entry that no worker has acknowledged.", nil, nil)
+	descConsumers = prometheus.NewDesc("seckill_outbox_consumers", "Living workers of all instances.", nil, nil)
+	descRelays    = prometheus.NewDesc("seckill_outbox_relays", "Living relays to a broker of all instances.", nil, nil)
+	descSilent    = prometheus.NewDesc("seckill_ledger_silent_shards", "Shards whose circuit breaker is open because they do not answer. Their purchases are refused at once.", nil, nil)
+	descNotices   = prometheus.NewDesc("seckill_bulletin_notices_total", "Messages between instances, by result at this instance.", []string{"result"}, nil)
 )
 
-// Describe names the figures.
+// Describe names the metrics.
 func (p *Parts) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descUp, descLength, descWaiting, descForeign, descOldest, descConsumers, descRelays, descSilent, descNotices} {
 		to <- d
 	}
 }
 
-// Collect reads the figures, all at once: a part that hangs must not hide the
-// others.
+// Collect reads all metrics at the same time, so that a part that hangs does not
+// hide the others.
 func (p *Parts) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeDeadline)
 	defer cancel()
@@ -68,7 +69,7 @@ func (p *Parts) Collect(to chan<- prometheus.Metric) {
 		reading.Go(func() {
 			outbox, err := p.Outbox(ctx)
 			if err != nil {
-				return // a gap is honest, a zero is not
+				return // a gap in the chart is right, a zero would be wrong
 			}
 			gauge(descLength, float64(outbox.Length))
 			gauge(descWaiting, float64(outbox.Waiting))

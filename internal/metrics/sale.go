@@ -13,8 +13,8 @@ import (
 const (
 	// scrapeDeadline bounds what a scrape may cost the store and the ledger.
 	scrapeDeadline = 2 * time.Second
-	// maxScrapes bounds the scrapes at the same time, each of which reads the store
-	// and the ledger. Further ones get 503.
+	// maxScrapes bounds concurrent scrapes, since each reads the store and the
+	// ledger. Further scrapes get 503.
 	maxScrapes = 4
 	// scrapeProducts bounds the series of one scrape.
 	scrapeProducts = 200
@@ -39,18 +39,18 @@ type Sales struct {
 }
 
 var (
-	descUnits = prometheus.NewDesc("seckill_units", "Units of a product, by where they are.", []string{"product", "where"}, nil)
-	descDepth = prometheus.NewDesc("seckill_queue_depth", "Reservations that wait for the worker, parked ones included.", []string{"product"}, nil)
-	descAge   = prometheus.NewDesc("seckill_queue_oldest_seconds", "Age of the oldest reservation that waits.", []string{"product"}, nil)
-	descEpoch = prometheus.NewDesc("seckill_epoch", "Epoch of the product's allotment.", []string{"product"}, nil)
-	descTaken = prometheus.NewDesc("seckill_taken_over", "1 if the store sells the product in place of its ledger, or is about to; else 0.", []string{"product"}, nil)
-	descRows  = prometheus.NewDesc("seckill_journal_rows", "Rows in the journal file.", nil, nil)
-	descBytes = prometheus.NewDesc("seckill_journal_bytes", "Size of the journal file and its write-ahead log.", nil, nil)
-	descTold  = prometheus.NewDesc("seckill_instructions_waiting", "Products that an operator has paused or ended while the store was away, and of which the store may not know.", nil, nil)
+	descUnits = prometheus.NewDesc("seckill_units", "Units of a product, by place.", []string{"product", "where"}, nil)
+	descDepth = prometheus.NewDesc("seckill_queue_depth", "Reservations that wait for the worker, with parked claims and dead letters.", []string{"product"}, nil)
+	descAge   = prometheus.NewDesc("seckill_queue_oldest_seconds", "Age of the oldest reservation that waits for the worker.", []string{"product"}, nil)
+	descEpoch = prometheus.NewDesc("seckill_epoch", "Epoch of the product in the ledger. It rises with each rebuild.", []string{"product"}, nil)
+	descTaken = prometheus.NewDesc("seckill_taken_over", "1 if the store sells the product in place of the ledger, or is about to, else 0.", []string{"product"}, nil)
+	descRows  = prometheus.NewDesc("seckill_journal_rows", "Rows in the embedded ledger's journal.", nil, nil)
+	descBytes = prometheus.NewDesc("seckill_journal_bytes", "Size of the embedded ledger's journal, with its write-ahead log.", nil, nil)
+	descTold  = prometheus.NewDesc("seckill_instructions_waiting", "Products that an operator paused or ended while the store was away, if the store may not know it yet.", nil, nil)
 	descSteps = prometheus.NewDesc("seckill_clock_steps_total", "Corrections of the ledger clock by more than a second.", nil, nil)
 )
 
-// Describe names the figures.
+// Describe names the metrics.
 func (s *Sales) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descUnits, descDepth, descAge, descEpoch, descTaken, descTold, descSteps, descRows, descBytes} {
 		to <- d
@@ -63,8 +63,8 @@ func (s *Sales) shown() []uint32 {
 	return ids[max(0, len(ids)-scrapeProducts):] // the newest have the highest ids, as a rule
 }
 
-// Collect reads the figures. A sale that cannot be read is left out: a gap in a
-// chart is honest, a zero is not.
+// Collect reads the metrics. A sale that cannot be read is left out: a gap in the
+// chart is right, a zero would be wrong.
 func (s *Sales) Collect(to chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeDeadline)
 	defer cancel()

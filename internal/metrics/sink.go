@@ -9,12 +9,12 @@ import (
 	"seckill/internal/store"
 )
 
-// staleSink is the age at which a sender's figures count no more: another
-// instance may send by now.
+// staleSink is the age after which a sender's status is not shown: another instance
+// may be the sender by then.
 const staleSink = 30 * time.Second
 
-// Sinks are figures of the sinks to which this instance sends, read from memory
-// when Prometheus asks.
+// Sinks has the metrics of the sinks to which this instance sends. They are read
+// from memory at each scrape.
 type Sinks struct {
 	Senders map[string]*sink.Sender // by name
 
@@ -23,17 +23,17 @@ type Sinks struct {
 }
 
 var (
-	descSinkLag    = prometheus.NewDesc("seckill_sink_lag_events", "Events that were not taken from the feed for a sink yet. Only the instance that sends has it.", []string{"sink"}, nil)
-	descSinkOldest = prometheus.NewDesc("seckill_sink_oldest_seconds", "Age of the oldest event that a sink does not have, failed ones included.", []string{"sink"}, nil)
-	descSinkOpen   = prometheus.NewDesc("seckill_sink_open_deliveries", "Deliveries that are not settled, by status.", []string{"sink", "status"}, nil)
-	descSinkUp     = prometheus.NewDesc("seckill_sink_up", "Whether a sink takes events: 0 while it counts as down.", []string{"sink"}, nil)
+	descSinkLag    = prometheus.NewDesc("seckill_sink_lag_events", "Events that the sender has not read from the feed yet. Only the sending instance reports it.", []string{"sink"}, nil)
+	descSinkOldest = prometheus.NewDesc("seckill_sink_oldest_seconds", "Age of the oldest event that the sink has not received, with failed deliveries.", []string{"sink"}, nil)
+	descSinkOpen   = prometheus.NewDesc("seckill_sink_open_deliveries", "Open deliveries, by status.", []string{"sink", "status"}, nil)
+	descSinkUp     = prometheus.NewDesc("seckill_sink_up", "1 if the sink accepts events, 0 while it is considered down.", []string{"sink"}, nil)
 )
 
-// Sinks registers the figures of sinks. It has to be called before senders run.
+// Sinks registers the metrics of sinks. Call it before the senders run.
 func (m *Metrics) Sinks(s *Sinks) {
 	f := factory{m.registry}
-	s.tries = f.counters("seckill_sink_deliveries_total", "Tries to deliver an event to a sink, by what became of the delivery.", "sink", "result")
-	s.seconds = f.histograms("seckill_sink_delivery_seconds", "Duration of one try.", seconds, "sink")
+	s.tries = f.counters("seckill_sink_deliveries_total", "Attempts to deliver an event to a sink, by result.", "sink", "result")
+	s.seconds = f.histograms("seckill_sink_delivery_seconds", "Duration of one attempt to deliver an event.", seconds, "sink")
 	for name := range s.Senders {
 		for _, state := range []store.DeliveryState{store.DeliveryDelivered, store.DeliveryRetrying, store.DeliveryFailed} {
 			s.tries.WithLabelValues(name, state.String())
@@ -42,20 +42,20 @@ func (m *Metrics) Sinks(s *Sinks) {
 	m.Register(s)
 }
 
-// Tried sees one try.
+// Tried records one attempt.
 func (s *Sinks) Tried(name string, state store.DeliveryState, took time.Duration) {
 	s.tries.WithLabelValues(name, state.String()).Inc()
 	s.seconds.WithLabelValues(name).Observe(took.Seconds())
 }
 
-// Describe names the figures.
+// Describe names the metrics.
 func (s *Sinks) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{descSinkLag, descSinkOldest, descSinkOpen, descSinkUp} {
 		to <- d
 	}
 }
 
-// Collect reads the figures.
+// Collect reads the metrics.
 func (s *Sinks) Collect(to chan<- prometheus.Metric) {
 	for name, sender := range s.Senders {
 		status := sender.Status()
