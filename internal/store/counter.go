@@ -8,57 +8,54 @@ import (
 	"seckill/internal/ledger"
 )
 
-// Counter sells straight from the store: products of strategy direct always, and
-// others after a takeover (protocol 5).
+// Counter sells directly from the store: products of strategy direct always, other products
+// after a takeover (protocol 5).
 type Counter interface {
-	// Sell decides a batch of claims of one product in one transaction, in
-	// order, with the verdicts of the ledger's Reserve:
+	// Sell decides a batch of claims of one product in one transaction, in order, with the
+	// verdicts of the ledger's Reserve. The verdict is the first that holds:
+	//   - The (buyer, group, key) or the order number is known ► VerdictRepeated with the
+	//     number and status of that order.
+	//   - The sale is paused or ended ► VerdictPaused, VerdictEnded.
+	//   - The buyer's live units in the group + quantity > the product's limit ►
+	//     VerdictOverLimit with the buyer's live orders in the group, newest first.
+	//   - The stock, less the units that parked claims of the epoch reserve, is below the
+	//     quantity ► VerdictSoldOut.
+	//   - Otherwise ► VerdictAccepted: a pending order at the product's present price, with
+	//     buyer record, stock log and event, and pay_before = the store's now + ExpireAfter.
+	//     The last unit of the stock writes sale.sold_out, as in Confirm.
 	//
-	//   - the claim's (buyer, group, key) is known, or its order number ►
-	//     VerdictRepeated with the number and status of that order
-	//   - the sale is paused or ended ► VerdictPaused, VerdictEnded
-	//   - the buyer's live units in the group + quantity > the product's limit ►
-	//     VerdictOverLimit with the buyer's live orders in the group, newest first
-	//   - fewer units than asked of the stock, without those that parked claims
-	//     of the epoch hold ► VerdictSoldOut
-	//   - else ► VerdictAccepted: a pending order at the product's present price,
-	//     with buyer record, stock log and event, and pay_before = the store's now
-	//     + ExpireAfter. The last unit of the stock writes sale.sold_out, as in
-	//     Confirm.
+	// Live units and keys are those of the whole limit group. A parked claim of the epoch
+	// counts as a queued order. Each claim sees the results of the claims before it. While the
+	// store is the seller, such an order owes the ledger nothing.
 	//
-	// Live units and keys are those of the whole limit group; a parked claim of
-	// the epoch counts as an order that is queued; a claim may be what the next one
-	// meets. The ledger is owed nothing for such an order while the store is the
-	// seller.
-	//
-	// If the product's epoch is not the request's: ErrEpoch. A product that was
-	// never preheated, that its ledger sells, or whose takeover is not complete is
-	// wrong_state. Nothing is changed then.
+	// ErrEpoch if the product's epoch is not the request's. wrong_state if the product was
+	// never preheated, if its ledger sells it, or if its takeover is not complete. Nothing is
+	// changed then.
 	Sell(ctx context.Context, req SellRequest) (SellResult, error)
 
-	// CounterBuyers hands over the buyers of all orders of a direct product, dead
-	// ones too: whom a Sell may find repeated or over the limit, though nothing is
-	// left. One may come several times. An error of each ends it and is returned.
+	// CounterBuyers calls each with the buyers of all orders of a direct product, dead ones
+	// too: a Sell may find them repeated or over the limit even if all is sold. A buyer may
+	// come several times. An error of each ends the walk and is returned.
 	CounterBuyers(ctx context.Context, product uint32, each func(buyer string) error) error
 }
 
-// SellRequest is one transaction of the counter.
+// SellRequest is one transaction of Counter.
 type SellRequest struct {
 	ProductID   uint32
-	Epoch       uint64 // that the caller saw
+	Epoch       uint64 // the epoch that the caller knows
 	Claims      []seckill.Claim
 	ExpireAfter time.Duration
 }
 
-// SellResult is what became of the claims.
+// SellResult has the decisions on the claims.
 type SellResult struct {
 	Verdicts []SellVerdict // one per claim
-	Free     int64         // what is left to sell after the step
+	Free     int64         // units left to sell after the transaction
 }
 
-// SellVerdict is the counter's decision on one claim.
+// SellVerdict is the decision of Sell on one claim.
 type SellVerdict struct {
 	ledger.Verdict
-	// Status is where the order of VerdictAccepted or VerdictRepeated stands.
+	// Status is that of the order, for VerdictAccepted and VerdictRepeated.
 	Status seckill.OrderStatus
 }

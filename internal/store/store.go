@@ -1,5 +1,10 @@
-// Package store is the port of stage ⑧: the truth about products, orders,
-// money and their history.
+// Package store is the port to the database, which is the authoritative record of products,
+// orders, money and their history.
+//
+// store.go has the port itself, products, orders and releases. counter.go and takeover.go let
+// the store sell without a ledger. letter.go has claims that wait for a retry, money.go
+// payments and stock changes, delivery.go events sent to sinks, record.go reconciliation, audit
+// and leases.
 package store
 
 import (
@@ -11,25 +16,29 @@ import (
 	"seckill/internal/queue"
 )
 
-// Store is the port. An adapter is done when it passes storetest.
+// Store is the port. Every adapter must pass the suite storetest.
 //
-// Every method that changes something is one transaction, unless it says
-// otherwise: it happened whole, or not at all. Every change of an order or a sale writes its event in that
-// transaction; every change of a product's stock writes its stock-log row,
-// whose seq has no gap and whose before_stock is the previous after_stock
-// (I6). Operator changes write their audit row in it too. Times are the
-// store's clock, in UTC, to the millisecond.
+// Unless a method says otherwise, every change is one transaction: all of it happens, or
+// nothing. In the same transaction
+//   - each change of an order or a sale writes its event,
+//   - each change of a product's stock writes its stock-log row: seq has no gap, and
+//     before_stock is the previous after_stock (I6),
+//   - each operator change writes its audit row.
 //
-// Errors: a *seckill.Error for what the caller did wrong (not_found,
-// wrong_state, bad_request); ErrUnavailable when the store cannot be reached
-// or written, after which the outcome is unknown; ErrConflict when an
-// optimistic lock was lost three times; ErrShort from Confirm. Anything else
-// is an error of the data. Reads page by a limit that the caller names.
-// ReleasesDue and LettersDue, which serve all products, leave out a row that
-// cannot be read and log it.
+// Times are the store's clock, in UTC, to the millisecond.
 //
-// Methods are safe for concurrent use and return within their context's
-// deadline.
+// Errors:
+//   - a *seckill.Error if the caller is wrong (not_found, wrong_state, bad_request),
+//   - ErrUnavailable if the store cannot be reached or written; the outcome is unknown then,
+//   - ErrConflict if the optimistic lock was lost three times,
+//   - ErrShort, only from Confirm.
+//
+// Any other error means that the data is damaged.
+//
+// Every list is limited by a number that the caller gives. ReleasesDue and LettersDue serve all
+// products. They log a row that cannot be read, and leave it out.
+//
+// Methods are safe for concurrent use and return within their context's deadline.
 type Store interface {
 	Products
 	Orders
@@ -44,45 +53,44 @@ type Store interface {
 	Deliveries
 	Leases
 
-	// Now is the store's clock.
+	// Now returns the time of the store's clock.
 	Now(ctx context.Context) (time.Time, error)
 	// Ping reports whether the store can be read and written.
 	Ping(ctx context.Context) error
-	// Migrate brings the tables up to date. It is safe to call from several
-	// processes at once.
+	// Migrate brings the tables up to date. Several processes may call it at once.
 	Migrate(ctx context.Context) error
 	Close() error
 }
 
 var (
-	// ErrUnavailable says that the store is down, full or out of time.
+	// ErrUnavailable means that the store is down, full or too slow.
 	ErrUnavailable = errors.New("store is unavailable")
-	// ErrConflict says that others changed the product each time we tried.
+	// ErrConflict means that other transactions changed the product at each of our attempts.
 	ErrConflict = errors.New("store: optimistic lock lost")
-	// ErrShort says that the store has less stock than the ledger promised:
-	// the ledger must be recovered. Nothing was changed.
+	// ErrShort means that the store has less stock than the ledger has sold, so the ledger must
+	// be recovered. Nothing was changed.
 	ErrShort = errors.New("store has less stock than was promised")
-	// ErrEpoch says that the epoch is no longer the one the caller saw.
-	// Nothing was changed.
+	// ErrEpoch means that the product's epoch is not the one that the caller gave. Nothing was
+	// changed.
 	ErrEpoch = errors.New("store: epoch has moved on")
-	// ErrTerm says that another sender has taken the sink, or that an operator set
-	// its cursor back. Nothing was changed.
+	// ErrTerm means that another sender has taken the sink, or that an operator has moved its
+	// cursor back. Nothing was changed.
 	ErrTerm = errors.New("store: the sink is in another term")
-	// ErrLocked says that somebody else holds a row for longer than a transaction
-	// waits, such as a session that was left open. It comes with ErrUnavailable,
-	// and says that other rows may be free. Nothing was changed.
+	// ErrLocked means that another session, for example one that was left open, holds a row for
+	// longer than a transaction waits. It comes with ErrUnavailable, but other rows may be
+	// free. Nothing was changed.
 	ErrLocked = errors.New("store: a row is locked by another session")
 )
 
-// EndsAll reports whether an error is of the store, the product or the context, so
-// that no other claim fares better.
+// EndsAll reports whether an error comes from the store, the product or the context. Such an
+// error would meet every other claim too.
 func EndsAll(ctx context.Context, err error) bool {
 	return err != nil && (ctx.Err() != nil || errors.Is(err, ErrUnavailable) || errors.Is(err, ErrEpoch) || seckill.CodeNotFound.In(err))
 }
 
-// ByHalves does something with items. If that fails with several of them, it does
-// so with each half, so that one that is bad holds up no other. It goes on past
-// errors, and ends with one that ends all.
+// ByHalves calls do with all items. If do fails, ByHalves calls it for each half, down to
+// single items, so that one bad item does not block the others. It continues after an error
+// unless endsAll reports true for it.
 func ByHalves[T any](items []T, endsAll func(error) bool, do func([]T) error) error {
 	err := do(items)
 	if err == nil || len(items) < 2 || endsAll(err) {
@@ -96,109 +104,121 @@ func ByHalves[T any](items []T, endsAll func(error) bool, do func([]T) error) er
 	return errors.Join(first, ByHalves(items[half:], endsAll, do))
 }
 
-// MaxEpoch is the highest epoch. Ledgers count in float64, which tells every
-// number up to it from the next; it fits the store's columns.
+// MaxEpoch is the highest epoch. Ledgers count in float64, which holds every integer up to it
+// exactly. It also fits the store's columns.
 const MaxEpoch = 1<<53 - 1
 
-// Actor is who made an operator change, and why; it goes to the audit.
+// Actor is the person or part that makes an operator change, and the reason. Both go to the
+// audit.
 type Actor struct {
 	Name   string // such as "operator", "system", "cli"
 	Reason string
 }
 
-// Products keeps what is on sale.
+// Products keeps the products.
 type Products interface {
-	// CreateProduct adds a checked product (p.Check): version 1, epoch 0,
-	// offered = stock, seller = ledger, and the first stock-log row
-	// (type 3) if stock > 0, and writes sale.created. An id that exists is wrong_state. A product that
-	// joins another's limit group must have that product's per_user_limit and
-	// shards, and be sold directly if and only if that one is (bad_request): a
-	// ledger knows nothing of direct orders, and would promise what the store
-	// then has to refuse. Test products share a limit with test products only
-	// (bad_request). With several shards the product gets a secret shard_key
-	// that is never 0; with one it is 0. A member of a limit group gets the key of
-	// the product whose group it joins. While another member is being deleted, none
-	// joins (wrong_state).
+	// CreateProduct adds a product that has passed p.Check, with version 1, epoch 0, offered =
+	// stock and seller = ledger. It writes sale.created, and the first stock-log row (type 3)
+	// if stock > 0. An id that exists is wrong_state.
+	//
+	// With several shards the product gets a secret shard_key, which is never 0; with one shard
+	// it is 0. A member of a limit group gets the key of the product whose group it joins.
+	//
+	// A product that joins the limit group of another
+	//   - must have the same per_user_limit and shards (bad_request),
+	//   - must be sold directly if and only if the other one is (bad_request): a ledger does
+	//     not know direct orders, so it would sell units that the store then refuses,
+	//   - must be a test product if and only if the other one is (bad_request),
+	//   - must wait while a member of the group is being deleted (wrong_state).
 	CreateProduct(ctx context.Context, p seckill.Product, actor Actor) (seckill.Product, error)
 
-	// PatchProduct changes the fields that are set. After the first preheat
-	// only name, ref, image_url, unlisted, price, starts_at and ends_at may change
-	// (wrong_state), and the two times no longer once sale.ended was written: a
-	// sale ends once. The result must pass Check.
+	// PatchProduct changes the fields that are set. After the first preheat only name, ref,
+	// image_url, unlisted, price, starts_at and ends_at may change (wrong_state). The two times
+	// may not change after sale.ended was written, because a sale ends once. The result must
+	// pass Check.
 	PatchProduct(ctx context.Context, id uint32, patch ProductPatch, actor Actor) (seckill.Product, error)
 
 	Product(ctx context.Context, id uint32) (seckill.Product, error)
-	// CurrentProducts reads, by id, the products that are looked after: those whose
-	// sale.ended was not written, or was less than CurrentFor ago, those that the
-	// store has taken over, test products, and all others of their limit groups, whose orders count
-	// against the same limit.
+	// CurrentProducts lists by id the products that background duties look after:
+	//   - those without sale.ended, or whose sale.ended was written less than CurrentFor ago,
+	//   - those that the store has taken over,
+	//   - test products,
+	//   - all other members of their limit groups, whose orders count against the same limit.
 	CurrentProducts(ctx context.Context) ([]seckill.Product, error)
-	// Products lists by id.
+	// Products lists products by id.
 	Products(ctx context.Context, filter ProductFilter) ([]seckill.Product, error)
 
-	// SetState pauses, resumes or ends a sale, and writes sale.paused,
-	// sale.resumed or sale.ended. A Sell that is decided after it returned meets the new state. An ended sale stays ended (wrong_state); the same state again
-	// changes nothing, but the audit has a line of each instruction with an ID. An
-	// instruction that the audit has already changes nothing, whatever came after it.
+	// SetState pauses, resumes or ends a sale, and writes sale.paused, sale.resumed or
+	// sale.ended. A Sell that is decided after SetState returned sees the new state. An ended
+	// sale stays ended (wrong_state).
+	//
+	// If the sale is in that state already, only the audit is written, one line per instruction
+	// ID. An instruction that the audit already has changes nothing, even if the state changed
+	// since.
 	SetState(ctx context.Context, id uint32, in seckill.Instruction) (seckill.Product, error)
 
-	// OpenEpoch bumps epoch and version if the epoch is still seen (else
-	// ErrEpoch), restamps live orders (pending and paid) of OriginLedger with the
-	// new epoch, sets Rebuilding and seller = ledger, and hands each of them to mark; then the claim
-	// of each letter, as a queued order, if stock, limit and key allow, and
-	// restamps that letter; then each dead order of the product that has a key,
-	// whoever sold it, as it is: its key stays its own (protocol 3). It hands over
-	// none twice: a snapshot of stock, marks and keys. The whole stock is the
-	// ledger's, the units of queued orders among it. An
-	// error of mark undoes all. Orders that name another shard than their buyer's
-	// home are moved to it.
+	// OpenEpoch begins a new epoch that the ledger sells, if the product's epoch is still seen
+	// (else ErrEpoch). It bumps epoch and version, sets Rebuilding and seller = ledger, and
+	// calls mark with the content of the new ledger:
+	//   - each live order (pending or paid) of OriginLedger, restamped with the new epoch,
+	//   - the claim of each letter, as a queued order, if stock, limit and key allow; the
+	//     letter is restamped too,
+	//   - each dead order that has a key, whether ledger or store sold it, unchanged: its key
+	//     stays taken (protocol 3).
 	//
-	// The new epoch is the one after the higher of seen and floor, which is the
-	// epoch that a ledger has and that must be gone above, or 0. Beyond MaxEpoch
-	// there is none: wrong_state.
+	// No order is handed over twice, and all are read from one snapshot of stock, marks and
+	// keys. The ledger gets the whole stock, including the units of queued orders. An order
+	// that names another shard than the home shard of its buyer is moved to the home shard. An
+	// error of mark undoes everything.
+	//
+	// The new epoch is one above the higher of seen and floor. Floor is the epoch that a ledger
+	// has and that the new one must exceed, or 0. If the result would exceed MaxEpoch:
+	// wrong_state.
 	OpenEpoch(ctx context.Context, id uint32, seen, floor uint64, actor Actor, mark func(seckill.Order) error) (seckill.Product, error)
 
-	// BeginRebuild marks the product as being rebuilt, if its epoch is still the
-	// given one and its seller the ledger; else it changes nothing. A product that
-	// was taken over is rebuilt by its return.
+	// BeginRebuild sets Rebuilding, if the product's epoch is the given one and its seller is
+	// the ledger; else it changes nothing. A product that was taken over is rebuilt when it
+	// returns to the ledger.
 	BeginRebuild(ctx context.Context, id uint32, epoch uint64) error
-	// EndRebuild takes the mark back: instances sell from the ledger again. It is
-	// ErrEpoch, and changes nothing, if the product's epoch is another one or its
-	// seller the store. It is ErrEpoch too while the store is the seller of another
-	// product of the limit group, whose orders the ledger cannot count.
+	// EndRebuild clears Rebuilding, so that instances sell from the ledger again. It is
+	// ErrEpoch, and changes nothing, if the product's epoch is another one, or if the store is
+	// the seller of this or any other product of the limit group: the ledger cannot count the
+	// store's orders.
 	EndRebuild(ctx context.Context, id uint32, epoch uint64) error
 
-	// Announce writes sale.started or sale.ended once per product, and reports
-	// whether this call did.
+	// Announce writes sale.started or sale.ended once per product, and reports whether this
+	// call wrote it.
 	//
-	// Events of a sale carry seckill.SaleData. sale.created, sale.started and
-	// sale.ended count the units of its orders; sale.ended has the stock as
-	// returned_units.
+	// Events of a sale carry seckill.SaleData. sale.created, sale.started and sale.ended count
+	// the units of its orders; sale.ended has the stock as returned_units.
 	Announce(ctx context.Context, id uint32, kind seckill.EventKind) (bool, error)
 
-	// BeginDelete begins the deletion of a test product that was ended: from then
-	// on no other method finds it, and its id is used up. It returns the product;
-	// repeated, it does so without an audit line, until all is deleted (not_found).
+	// BeginDelete begins the deletion of a test product whose sale has ended, and returns the
+	// product. From then on no other method finds it, and its id cannot be used again. A
+	// repeated call returns the product without an audit line, until everything is deleted
+	// (not_found).
 	//
-	// A real product is not_test. It is wrong_state while its sale, or that of
-	// another product of its limit group, is not ended, while a refund needs care, or
-	// if other products have joined its limit group; and busy while the product is
-	// marked as being rebuilt, is being taken over, or a refund is due.
+	// Errors:
+	//   - not_test for a real product,
+	//   - wrong_state while a sale of the limit group is not ended, while a refund needs care,
+	//     or if other products have joined its limit group,
+	//   - busy while the product is being rebuilt or taken over, or while a refund is due.
 	BeginDelete(ctx context.Context, id uint32, actor Actor) (seckill.Product, error)
-	// DeleteSome deletes, in one transaction of bounded size, rows of a product
-	// whose deletion has begun: orders with their events, stock log, letters and
-	// payments, and then what else is of the product, all but the audit. It returns how many
-	// orders it has deleted, and whether everything is gone. Units of live orders
-	// are taken off the buyer records, which a limit group shares. Money that comes
-	// after BeginDelete, and its refund, stay.
+	// DeleteSome deletes some rows of a product whose deletion has begun, in one transaction of
+	// bounded size. It begins with orders and their events, stock log, letters and payments,
+	// and ends with all other rows except the audit. It returns how many orders it has deleted,
+	// and whether everything is gone.
+	//
+	// The limit group shares buyer records, so the units of live orders are subtracted from
+	// them. Money that arrives after BeginDelete, and its refund, stay.
 	DeleteSome(ctx context.Context, id uint32) (orders int, done bool, err error)
-	// Deleted reports whether a product was deleted, or its deletion has begun. It is
-	// false for an id that no product has had.
+	// Deleted reports whether a product was deleted or its deletion has begun. It is false for
+	// an id that was never used.
 	Deleted(ctx context.Context, id uint32) (bool, error)
 }
 
-// CurrentFor is how long a product is current after its sale.ended: an hour more
-// than its ledger is looked after.
+// CurrentFor is how long a product is current after its sale.ended. It is an hour longer than
+// the ledger of the product is looked after.
 const CurrentFor = 25 * time.Hour
 
 // ProductFilter narrows Products.
@@ -220,86 +240,88 @@ type ProductPatch struct {
 	Unlisted     *bool
 }
 
-// Orders keeps what was bought.
+// Orders keeps the orders.
 type Orders interface {
-	// Confirm makes orders of claims of one product: the worker's transaction.
-	// It reads the product, classifies each claim, deducts by compare-and-set of
-	// the version (at most 3 re-reads, then ErrConflict), writes orders, stock
-	// log, buyer records and events by multi-row statements, parks what is to be
-	// parked, closes the letters that the claims came from, and raises the
-	// witness of each stream to the highest id given.
+	// Confirm turns claims of one product into orders. It is the worker's transaction: it
+	// classifies each claim, deducts stock, writes orders, stock log, buyer records and events,
+	// parks the claims of Park, closes the letters of the confirmed claims, and raises the
+	// witness of each stream to the highest id given. The deduction compares the product's
+	// version, and re-reads it at most 3 times (then ErrConflict).
 	//
-	// A claim has one letter. One to be parked whose letter waits leaves it as it
-	// is, unless that is of a lower epoch: then the claim was adopted from it, and
-	// it begins anew. One whose order exists gets none; if that order is dead, its
-	// release is owed again. While the store is the seller, the letter is of the
-	// product's epoch: it holds the claim's units, limit and key against others.
+	// The outcome of a claim is the first that holds:
+	//   - The order exists ► ConfirmReplay. If it is dead, its release is owed again, under the
+	//     store's epoch.
+	//   - The ledger is the seller, and the claim's epoch is below the product's ►
+	//     ConfirmOldEpoch. Nothing is written for the claim: it must be adopted first.
+	//   - Another order of the limit group has the buyer's key ► ConfirmDuplicate: a failed
+	//     order row with reason "duplicate", release owed.
+	//   - The buyer's live units + quantity > limit ► ConfirmOverLimit: a failed order row with
+	//     reason "limit", release owed.
+	//   - The store is the seller, open or not, and has too few units besides those that parked
+	//     claims hold ► ConfirmSoldOut: a failed order row with reason "lost".
+	//   - Otherwise ► ConfirmNew: pending, pay_before = the store's now + ExpireAfter.
 	//
-	//   - the order exists ► ConfirmReplay; if it is dead, its release is owed
-	//     again, under the store's epoch
-	//   - the claim's epoch is below the product's, whose seller is the ledger ►
-	//     ConfirmOldEpoch, nothing written for it: it has to be adopted
-	//   - the buyer's (group, key) belongs to another order ► ConfirmDuplicate:
-	//     a failed order row with reason "duplicate", release owed
-	//   - the buyer's live units + quantity > limit ► ConfirmOverLimit: a
-	//     failed order row with reason "limit", release owed
-	//   - the seller is the store, open or not, and the units are gone that parked
-	//     claims do not hold ► ConfirmSoldOut: a failed order row with reason "lost"
-	//   - else ► ConfirmNew: pending, pay_before = the store's now + ExpireAfter
+	// While the store is the seller no release is owed, because the ledger is rebuilt when it
+	// becomes the seller again. ErrShort if the ledger is the seller and the stock does not
+	// suffice for the new orders. ErrEpoch if a claim's epoch is above the product's. Each time
+	// the last unit of the stock is sold, sale.sold_out is written.
 	//
-	// While the store is the seller no release is owed: the ledger is rebuilt when
-	// it is the seller again. If the ledger is the seller and the stock does not
-	// suffice for the new ones: ErrShort. A claim whose epoch is above the product's: ErrEpoch. The
-	// last unit of the whole stock writes sale.sold_out, each time that it goes.
+	// A claim has at most one letter. How Park treats a claim:
+	//   - If its letter waits already, the letter stays as it is. If that letter has a lower
+	//     epoch, the claim was adopted from it, and the letter starts anew.
+	//   - If its order exists, it gets no letter. If that order is dead, its release is owed
+	//     again.
+	//   - While the store is the seller, the letter gets the product's epoch. It then reserves
+	//     the claim's units, limit and key.
 	Confirm(ctx context.Context, req ConfirmRequest) ([]ConfirmOutcome, error)
 
-	// Fail writes failed order rows for claims that were refused adoption. A
-	// claim that has a row already is left alone. The ledger holds nothing of
-	// them, so no release is owed, unless a letter waits: somebody else may have
-	// had the claim adopted since, and the letter be of that. Letters are closed,
-	// and the releases of their orders owed under the store's epoch; not of
-	// orders that are live and the ledger's. What fails as a duplicate leaves its
-	// key to the other order, which may come to Confirm later.
+	// Fail writes failed order rows for claims whose adoption was refused, and closes their
+	// letters. A claim that already has a row is left alone.
+	//
+	// The ledger holds nothing for such a claim, so no release is owed, with one exception. If
+	// a letter waits, another worker may have had the claim adopted since, and the letter may
+	// belong to that adoption. Then the release is owed under the store's epoch, unless the
+	// order is live and sold by the ledger.
+	//
+	// If the reason is "duplicate", the row has no key: the key belongs to the other order,
+	// which may reach Confirm later.
 	Fail(ctx context.Context, items []Item, reason string) error
 
 	Order(ctx context.Context, no seckill.OrderNo) (seckill.Order, error)
-	// OrdersByNo reads many at once; missing ones are absent.
+	// OrdersByNo reads many orders at once. Missing ones are absent.
 	OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
-	// PendingUntil is the latest pay_before of the pending orders of each product;
-	// a product without any is absent. It may have to read all of them: not to be
-	// asked for each request.
+	// PendingUntil returns the latest pay_before of the pending orders of each product. A
+	// product without any is absent. It may have to read all of them, so it must not be called
+	// per request.
 	PendingUntil(ctx context.Context, products []uint32) (map[uint32]time.Time, error)
-	// SearchOrders lists newest first.
+	// SearchOrders lists orders, newest first.
 	SearchOrders(ctx context.Context, filter OrderFilter) ([]seckill.Order, error)
-	// Story is all that happened to an order, oldest first: events, payments,
-	// letters, stock-log rows, and the changes of operators.
+	// Story lists everything that happened to an order, oldest first: events, payments,
+	// letters, stock-log rows, and changes by operators.
 	Story(ctx context.Context, no seckill.OrderNo) ([]StoryLine, error)
 
-	// Cancel and Refund move the order (seckill.Order decides whether), return
-	// its units to stock, take them off the buyer record, and owe the release to
-	// the ledger, stamped with the product's epoch. The ledger is owed nothing
-	// while the store is the seller. Refund also owes the money: a
-	// refund of the payment that paid the order, and writes refund.required.
+	// Cancel and Refund move the order if seckill.Order allows it, return its units to stock,
+	// and subtract them from the buyer record. The release is owed to the ledger under the
+	// product's epoch, but not while the store is the seller. Refund also writes
+	// refund.required, and owes a refund of the payment that paid the order.
 	//
-	// The first units that return to stock after sale.sold_out write
-	// sale.back_in_stock, in the transaction that returns them: by Cancel, Refund,
-	// Expire or a stock change. So between two sale.sold_out there is one of them.
-	// None follows sale.ended, after which nobody can buy the units.
+	// sale.back_in_stock is written in the transaction that returns the first units after
+	// sale.sold_out: by Cancel, Refund, Expire or a stock change. So there is one between two
+	// sale.sold_out. None follows sale.ended, because nobody can buy the units then.
 	Cancel(ctx context.Context, no seckill.OrderNo, reason string, actor Actor) (seckill.Order, error)
 	Refund(ctx context.Context, no seckill.OrderNo, actor Actor) (seckill.Order, error)
 
-	// Expire cancels at most limit pending orders whose pay_before has passed,
-	// as Cancel would with reason "expired", and returns them, also those from
-	// before an error. It is one transaction per product: one whose orders cannot
-	// be cancelled, because it is gone or a row cannot be read, is logged, takes no
-	// place of the limit, and holds up no other.
+	// Expire cancels at most limit pending orders whose pay_before has passed, as Cancel would
+	// with reason "expired". It returns them, also those cancelled before an error.
+	//
+	// It is one transaction per product. A product may be gone, or one of its rows unreadable:
+	// it is logged, does not count against the limit, and does not block the others.
 	Expire(ctx context.Context, limit int) ([]seckill.Order, error)
-	// ExpireOrders is Expire for the given orders alone: it cancels those that are
-	// pending and whose pay_before has passed. It leaves all others as they are,
-	// and numbers that it does not know. A number may be given twice.
+	// ExpireOrders is Expire for the given orders alone. It leaves orders that are not pending
+	// or not due as they are, and ignores unknown numbers. A number may be given twice.
 	ExpireOrders(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
-	// WarnExpiring writes order.expiring, once per order, for at most limit
-	// pending orders whose pay_before is nearer than lead; it returns how many.
+	// WarnExpiring writes order.expiring, once per order, for at most limit pending orders
+	// whose pay_before is nearer than lead. It returns their number.
 	WarnExpiring(ctx context.Context, lead time.Duration, limit int) (int, error)
 }
 
@@ -308,17 +330,17 @@ type ConfirmRequest struct {
 	ProductID   uint32
 	Items       []Item
 	Park        []Parked
-	Witness     []queue.ID // of the deliveries that this transaction settles
+	Witness     []queue.ID // of the deliveries that this transaction confirms
 	ExpireAfter time.Duration
-	// Committing, unless nil, is called when all is written and nothing
-	// committed: until then it is sure that nothing was, whatever error follows,
-	// and from then on it is not. It is called again if the transaction is run
-	// again, and must be brief: the product is locked.
+	// Committing, unless nil, is called after all writes and before the commit. An error before
+	// this call means that nothing was committed; an error after it leaves the outcome unknown.
+	// It is called again if the transaction is run again. It must be brief, because the product
+	// is locked.
 	Committing func()
 }
 
-// Item is a claim to confirm, with what its entry said of it. LetterID is not
-// 0 when it comes from the retry ladder.
+// Item is a claim to confirm, with the data of its entry. LetterID is not 0 if the claim comes
+// from a letter.
 type Item struct {
 	Claim      seckill.Claim
 	ProductID  uint32
@@ -333,7 +355,7 @@ type Item struct {
 	LetterID   int64
 }
 
-// Order is the queued order that the claim stands for.
+// Order returns the queued order of the claim.
 func (i *Item) Order() seckill.Order {
 	return seckill.Order{
 		OrderNo: i.Claim.OrderNo, Buyer: i.Claim.Buyer, ProductID: i.ProductID, Group: i.Group,
@@ -343,7 +365,7 @@ func (i *Item) Order() seckill.Order {
 	}
 }
 
-// Items spreads an entry into its items.
+// Items returns the claims of an entry as items.
 func Items(e *seckill.Entry) []Item {
 	items := make([]Item, len(e.Claims))
 	for i, claim := range e.Claims {
@@ -355,14 +377,14 @@ func Items(e *seckill.Entry) []Item {
 	return items
 }
 
-// Parked is a claim to set aside on the retry ladder.
+// Parked is a claim to set aside as a letter, for a later retry.
 type Parked struct {
 	Item   Item
 	Reason string
-	Delay  time.Duration // until the next try, by the store's clock
+	Delay  time.Duration // until the next retry, by the store's clock
 }
 
-// ConfirmOutcome is what became of one item.
+// ConfirmOutcome is the result of Confirm for one item.
 type ConfirmOutcome uint8
 
 // The outcomes of Confirm.
@@ -375,7 +397,7 @@ const (
 	ConfirmSoldOut
 )
 
-// FailedFor is the reason of the failed order that was written; "" if none was.
+// FailedFor returns the reason of the failed order that was written; "" if none was.
 func (o ConfirmOutcome) FailedFor() string {
 	switch o {
 	case ConfirmDuplicate:
@@ -398,38 +420,41 @@ type OrderFilter struct {
 	Limit     int
 }
 
-// StoryLine is one thing that happened to an order.
+// StoryLine is one event in the history of an order.
 type StoryLine struct {
 	At   time.Time
 	Kind string // "event", "payment", "letter", "stock", "operator"
 	What string // such as "order.paid", "refund done", "stock 10 -> 9", "order.cancel by alice: asked"
 }
 
-// Part is a shard of a product, of whatever epoch.
+// Part is a shard of a product, in any epoch.
 type Part struct {
 	ProductID uint32
 	Shard     int
 }
 
-// Releases is what the store owes to the ledger.
+// Releases keeps the releases that the store owes to the ledger: units of dead orders that the
+// ledger must make available again.
 type Releases interface {
-	// ReleasesDue lists at most limit owed releases, oldest first, without those
-	// of the excepted parts: one that cannot take its own must not hold up the
-	// others.
+	// ReleasesDue lists at most limit owed releases, oldest first, without those of the
+	// excepted parts. The caller excepts a shard that cannot take its releases, so that it does
+	// not block the others.
 	ReleasesDue(ctx context.Context, limit int, except ...Part) ([]Release, error)
-	// ReleasesHeard settles them as they were listed: each only if it is still
-	// owed under that epoch, and was not owed again since. The ledger may have
-	// been told before the mark was made that is to be released now.
+	// ReleasesHeard settles releases as they were listed. It settles a release only if it is
+	// still owed under the same epoch, and was not owed again since: the ledger may have made a
+	// newer mark for the order after it released the listed one.
 	ReleasesHeard(ctx context.Context, done []Release) error
-	// Witness is the highest confirmed id of each stream.
+	// Witness returns the highest confirmed id of each stream.
 	Witness(ctx context.Context) ([]queue.ID, error)
-	// WitnessLost forgets witnesses that the queue has lost, each if it is still
-	// exactly that one: a stream that begins anew counts from below, and would be
-	// called lost for ever. If there was one, every current product that was
-	// preheated and that its ledger sells is marked for recovery in the same transaction, and kept are the
-	// witnesses from then on: what the queue, set back, has of these streams. A
-	// store that is below it for a moment would pass for an older copy. It reports
-	// whether there was: of those who meet a loss, one notices it.
+	// WitnessLost forgets witnesses whose entries the queue has lost, and reports whether there
+	// was one. Each is forgotten only if it is still exactly that one. So if several workers
+	// notice one loss, one of them gets true. A witness that stayed would look like a loss
+	// forever, because the stream now counts from below it.
+	//
+	// In the same transaction all current products that were preheated and that their ledger
+	// sells are marked for recovery. Kept become the new witnesses: the ids that the older
+	// queue still has of these streams. Without them the store would look like an older copy
+	// than the queue.
 	WitnessLost(ctx context.Context, lost, kept []queue.ID) (bool, error)
 }
 
@@ -441,7 +466,7 @@ type Release struct {
 	Group     uint32
 	Shard     int
 	Epoch     uint64
-	// Since is when it was owed, by the store's clock. Owed again before it was
-	// heard, it is owed since later, under the same epoch too.
+	// Since is when it was last owed, by the store's clock. If it is owed again before it is
+	// settled, Since changes, even within one epoch.
 	Since time.Time
 }
