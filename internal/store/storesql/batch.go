@@ -8,33 +8,32 @@ import (
 	"seckill"
 )
 
-// Events of a database with many writers are numbered after their commit.
+// Events of a database with many writers get their numbers after the commit.
 //
-// An id that is given inside a transaction, as AUTO_INCREMENT does, becomes
-// visible whenever that transaction commits: a reader who has seen 12 may meet
-// 11 later, and has skipped it. To give ids in the order of commits, inside
-// the transactions, would make all products' commits wait for each other.
+// AUTO_INCREMENT gives an id inside the transaction, and the row becomes visible when that
+// transaction commits. A reader that has seen 12 may meet 11 later, and would skip it. If the
+// transactions gave ids in the order of commits, the commits of all products would wait for
+// each other.
 //
-// So a transaction writes its events as one batch without a number. Who reads
-// the feed first numbers the batches that have been committed, under a lock
-// that readers alone take: the last number goes on, and what commits later
-// gets a higher one. That costs one small update per transaction, not per
-// event. An event's id is its place in its batch's stretch of numbers. Batches
-// that wait are numbered by their own ids, so that of two transactions the
-// one that began after the other's commit comes later in the feed too.
+// So a transaction writes its events as one batch without a number. The next reader of the feed
+// numbers the committed batches, under a lock that only readers take. Batches that commit later
+// get higher numbers. This costs one small update per transaction, not per event. An event's id
+// is its place in its batch's range of numbers. Unnumbered batches are numbered in the order of
+// their own ids. So if one transaction began after another's commit, it comes later in the feed
+// too.
 
 const (
 	sqlInsertBatch = `INSERT INTO tb_event_batch (events) VALUES (?)`
 	sqlInsertOnly  = `INSERT INTO tb_event (batch_id, place, create_time, event, product_id, order_no, reason, data) VALUES (?,0,?,?,?,?,?,?)`
 	sqlAnyUnread   = `SELECT 1 FROM tb_event_batch WHERE last_id IS NULL LIMIT 1`
-	// Without the hint the database may walk all numbered batches by id.
+	// Without the hint the database may scan all numbered batches by id.
 	sqlUnread      = `SELECT id, events FROM tb_event_batch FORCE INDEX (uk_event_batch_last) WHERE last_id IS NULL ORDER BY id LIMIT ?`
 	sqlFeedEnd     = `SELECT last_id FROM tb_feed WHERE id = 1`
 	sqlMoveFeedEnd = `UPDATE tb_feed SET last_id = ? WHERE id = 1`
 	sqlBatches     = `SELECT id, events, last_id FROM tb_event_batch WHERE last_id > ? ORDER BY last_id LIMIT ?`
 
-	// unreadBatches bounds what one reader numbers at a time; a thousand rows
-	// take some milliseconds.
+	// unreadBatches bounds the batches that one reader numbers at a time. A thousand rows take
+	// some milliseconds.
 	unreadBatches = 1000
 )
 
@@ -43,7 +42,7 @@ var (
 		head:    `INSERT INTO tb_event (batch_id, place, create_time, event, product_id, order_no, reason) VALUES `,
 		columns: 7,
 	}
-	// sqlNumberBatches sets last_id of rows that exist.
+	// sqlNumberBatches sets last_id of existing rows.
 	sqlNumberBatches = list{
 		head: `INSERT INTO tb_event_batch (id, events, last_id) VALUES `,
 		tail: ` ON DUPLICATE KEY UPDATE last_id = VALUES(last_id)`, columns: 3,
@@ -75,7 +74,7 @@ func writeBatch(ctx context.Context, tx *session, rows []any) error {
 	return err
 }
 
-// writeBatchOfOne writes a row of sqlInsertEvent as a batch of its own.
+// writeBatchOfOne writes one row of sqlInsertEvent as a batch.
 func writeBatchOfOne(ctx context.Context, tx *session, row []any) error {
 	id, err := tx.insert(ctx, sqlInsertBatch, 1)
 	if err != nil {
@@ -85,8 +84,7 @@ func writeBatchOfOne(ctx context.Context, tx *session, row []any) error {
 	return err
 }
 
-// numberBatches gives numbers to what was committed since the last reader, or
-// to as many events as there are to be read.
+// numberBatches numbers committed batches, until none is left or limit events have numbers.
 func (s *Store) numberBatches(ctx context.Context, limit int) error {
 	waiting := false
 	err := s.read(ctx, "list events", func(ctx context.Context, r *session) (err error) {
@@ -101,8 +99,8 @@ func (s *Store) numberBatches(ctx context.Context, limit int) error {
 	return err
 }
 
-// numberSome numbers at most unreadBatches. It returns how many events they
-// have, and whether there may be more.
+// numberSome numbers at most unreadBatches batches. It returns the number of their events, and
+// whether there may be more batches.
 func (s *Store) numberSome(ctx context.Context) (events int, more bool, err error) {
 	err = s.change(ctx, "number", func(ctx context.Context, tx *session) error {
 		var first, last int64
@@ -131,8 +129,8 @@ func (s *Store) numberSome(ctx context.Context) (events int, more bool, err erro
 	return events, more, err
 }
 
-// batchedEvents lists the events with ids above after. Batches whose events were
-// deleted are passed by: the feed would stand still before them.
+// batchedEvents lists the events with ids above after. It skips batches whose events were
+// deleted: otherwise the feed would stop there.
 func (s *Store) batchedEvents(ctx context.Context, after int64, limit int) ([]seckill.Event, error) {
 	if err := s.numberBatches(ctx, limit); err != nil {
 		return nil, err
@@ -168,10 +166,10 @@ func (s *Store) batchedEvents(ctx context.Context, after int64, limit int) ([]se
 	return events[:min(len(events), max(limit, 0))], nil
 }
 
-// stretch is some batches of the feed, one after the other.
+// stretch is some batches of the feed in order.
 type stretch struct {
 	ids    []any
-	before map[int64]int64 // the number before the first event of each
+	before map[int64]int64 // the number before the first event of each batch
 	last   int64           // the number of the last event
 }
 

@@ -16,9 +16,9 @@ const (
 		WHERE product_id IN (SELECT id FROM tb_seckill_product WHERE limit_group = ?) AND status IN (0, 1)`
 	sqlRecordedUnits = `SELECT user_id, quantity FROM tb_user_seckill WHERE product_id = ?`
 
-	// Live units of each buyer beside those in the record. Both are read in the
-	// order in which they lie and then sorted: to look each buyer up, by an index
-	// whose rows lie anywhere, took ten times as long.
+	// Live units of each buyer beside those in the record. Both are read in the order of their
+	// storage and then sorted. An index lookup per buyer took ten times as long, because its
+	// rows are scattered.
 	sqlBuyersWrong = `SELECT user_id, SUM(live), SUM(recorded), COALESCE(MAX(live_no), '') FROM
 		(SELECT user_id, quantity AS live, 0 AS recorded, order_no AS live_no FROM tb_seckill_order
 			WHERE product_id IN (SELECT id FROM tb_seckill_product WHERE limit_group = ?) AND status IN (0, 1)
@@ -29,10 +29,10 @@ const (
 	sqlDropBuyer = `DELETE FROM tb_user_seckill WHERE product_id = ? AND user_id = ?`
 )
 
-// errEnough ends a walk that has found as much as was asked for.
+// errEnough ends a walk that has found limit findings.
 var errEnough = errors.New("enough findings")
 
-// findings gathers at most limit.
+// findings collects at most limit findings.
 type findings struct {
 	list  []store.Finding
 	limit int
@@ -48,7 +48,7 @@ func (f *findings) add(expected, found any, format string, args ...any) error {
 	return nil
 }
 
-// check runs walk on one snapshot until it has found limit.
+// check runs walk on one snapshot until it has limit findings.
 func (s *Store) check(ctx context.Context, name string, limit int, walk func(ctx context.Context, r *session, f *findings) error) ([]store.Finding, error) {
 	f := findings{limit: limit}
 	err := s.snapshot(ctx, name, func(ctx context.Context, r *session) error {
@@ -60,25 +60,25 @@ func (s *Store) check(ctx context.Context, name string, limit int, walk func(ctx
 	return f.list, err
 }
 
-// buyerRecord is a buyer record that is not what the live orders say.
+// buyerRecord is a buyer record that differs from the buyer's live orders.
 type buyerRecord struct {
 	buyer          string
 	live, recorded int64
-	newest         string // live order
+	newest         string // the newest live order
 }
 
-// wrongBuyers finds at most limit records that are wrong, and buyers with more
-// live units than most.
+// wrongBuyers finds at most limit buyers whose record is wrong or who have more live units than
+// most.
 func wrongBuyers(ctx context.Context, r *session, group uint32, most int64, limit int) ([]buyerRecord, error) {
 	return selectAll(ctx, r, sqlBuyersWrong, []any{group, group, most, limit}, func(row scanner, b *buyerRecord) error {
 		return row.Scan(&b.buyer, &b.live, &b.recorded, &b.newest)
 	})
 }
 
-// buyersSound reports whether every buyer's record has the units of the live
-// orders, and none more than most. It adds up units times a hash of the buyer:
-// the two sums are the same if each buyer's units are, and for others by a chance
-// of 1 in 2⁶⁴.
+// buyersSound reports whether every buyer's record has the units of the buyer's live orders,
+// and no buyer has more than most. For records and for orders it adds up units times a hash of
+// the buyer. If the units of each buyer are equal, so are the two sums; otherwise they are
+// equal by a chance of 1 in 2⁶⁴.
 func buyersSound(ctx context.Context, r *session, group uint32, most int64) (bool, error) {
 	seed := maphash.MakeSeed()
 	var sum uint64
@@ -101,8 +101,7 @@ func buyersSound(ctx context.Context, r *session, group uint32, most int64) (boo
 	return sum == 0 && within, err
 }
 
-// CheckBuyers compares the group's buyer records with its live orders, and
-// those with the limit (I3).
+// CheckBuyers compares the group's buyer records with its live orders and with the limit (I3).
 func (s *Store) CheckBuyers(ctx context.Context, group uint32, limit int) ([]store.Finding, error) {
 	return s.check(ctx, "check buyers", limit, func(ctx context.Context, r *session, f *findings) error {
 		owner, err := readProduct(ctx, r, group)
@@ -110,7 +109,7 @@ func (s *Store) CheckBuyers(ctx context.Context, group uint32, limit int) ([]sto
 			return err
 		}
 		most := int64(owner.PerUserLimit)
-		// To sort millions of buyers takes minutes, to add them up seconds.
+		// Sorting millions of buyers takes minutes, adding them up takes seconds.
 		if sound, err := buyersSound(ctx, r, group, most); err != nil || sound {
 			return err
 		}
@@ -127,7 +126,7 @@ func (s *Store) CheckBuyers(ctx context.Context, group uint32, limit int) ([]sto
 	})
 }
 
-// RepairBuyers sets buyer records to what live orders say.
+// RepairBuyers sets buyer records to the units of their live orders.
 func (s *Store) RepairBuyers(ctx context.Context, group uint32, limit int, actor store.Actor) (int, error) {
 	return changed(ctx, s, "repair", func(ctx context.Context, tx *session) (int, error) {
 		if err := lockRow(ctx, tx, group); err != nil {

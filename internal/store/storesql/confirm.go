@@ -10,7 +10,7 @@ import (
 	"seckill/internal/store"
 )
 
-// Confirm makes orders of claims of one product.
+// Confirm turns claims of one product into orders.
 func (s *Store) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error) {
 	var outcomes []store.ConfirmOutcome
 	assume := len(req.Items) > 0
@@ -18,7 +18,7 @@ func (s *Store) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.
 		var out *sorted
 		var p productRow
 		if assume {
-			assume = false // if it turns out wrong
+			assume = false // if the transaction is run again, the assumption was wrong
 			out, err = s.sellNew(ctx, tx, &req, &p)
 		} else {
 			out, err = s.sellSorted(ctx, tx, &req, &p)
@@ -41,8 +41,8 @@ func (s *Store) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.
 	return outcomes, nil
 }
 
-// sellSorted decides the claims by what is known of them, and writes the new
-// orders and the failed ones.
+// sellSorted reads what the store knows of the claims, decides them, and writes the new orders
+// and the failed ones.
 func (s *Store) sellSorted(ctx context.Context, tx *session, req *store.ConfirmRequest, p *productRow) (*sorted, error) {
 	var err error
 	if *p, err = s.readToChange(ctx, tx, req.ProductID); err != nil {
@@ -72,18 +72,18 @@ func (s *Store) sellSorted(ctx context.Context, tx *session, req *store.ConfirmR
 	return out, err
 }
 
-// sorted is what became of a request's claims.
+// sorted has the decisions on a request's claims.
 type sorted struct {
 	now      time.Time
 	outcomes []store.ConfirmOutcome
 	fresh    []seckill.Order // pending
-	failed   []seckill.Order // and their release is owed
-	dead     []any           // numbers of orders that came again and are to have no mark
+	failed   []seckill.Order // with their release owed
+	dead     []any           // numbers of orders that came again and whose mark must be released
 	closed   []any           // numbers of claims that no longer need a letter
 	units    int64           // of fresh
 }
 
-// sortClaims decides each claim in order: one may be what the next meets.
+// sortClaims decides the claims in order. Each claim sees the decisions before it.
 func sortClaims(p *seckill.Product, req *store.ConfirmRequest, known *facts, now time.Time) (*sorted, error) {
 	out := &sorted{now: now, outcomes: make([]store.ConfirmOutcome, len(req.Items)), fresh: make([]seckill.Order, 0, len(req.Items))}
 	for i := range req.Items {
@@ -123,11 +123,11 @@ func (out *sorted) sortClaim(p *seckill.Product, item *store.Item, expireAfter t
 	known.yield(claim)
 	order := item.Order()
 	if known.keyTaken(claim) {
-		order.Key = "" // the key is the other order's
+		order.Key = "" // the key belongs to the other order
 		return store.ConfirmDuplicate, out.fail(order, seckill.ReasonDuplicate, known)
 	}
-	// The entry's limit is the ledger's, which somebody may have edited; the
-	// product's has not changed since it was first preheated.
+	// The entry carries the ledger's limit, which somebody may have edited in Redis. The
+	// product's limit has not changed since its first preheat.
 	if known.units[claim.Buyer]+int64(claim.Quantity) > int64(min(item.Limit, p.PerUserLimit)) {
 		return store.ConfirmOverLimit, out.fail(order, seckill.ReasonLimit, known)
 	}
@@ -152,10 +152,10 @@ func (out *sorted) fail(order seckill.Order, reason string, known *facts) error 
 	return nil
 }
 
-// finishConfirm writes what goes with the orders.
+// finishConfirm parks claims, closes letters, owes releases and raises the witness.
 func finishConfirm(ctx context.Context, tx *session, p *productRow, req *store.ConfirmRequest, out *sorted) error {
 	dead := out.dead
-	for i := range req.Park { // one that has its row by now gets no letter
+	for i := range req.Park { // a claim that has its row by now gets no letter
 		dead = append(dead, req.Park[i].Item.Claim.OrderNo.String())
 	}
 	if !p.SoldByStore() {
@@ -168,9 +168,9 @@ func finishConfirm(ctx context.Context, tx *session, p *productRow, req *store.C
 	}
 	parked := req.Park
 	if p.SoldByStore() {
-		parked = slices.Clone(parked) // the caller's may be offered again
+		parked = slices.Clone(parked) // the caller may pass its slice again
 		for i := range parked {
-			parked[i].Item.Epoch = p.Epoch // which holds its unit
+			parked[i].Item.Epoch = p.Epoch // that epoch reserves the claim's unit
 		}
 	}
 	if err := park(ctx, tx, parked, out.now); err != nil {
@@ -199,8 +199,8 @@ func writeFailed(ctx context.Context, tx *session, failed []seckill.Order, owes 
 	return countUnits(ctx, tx, failed[0].ProductID, units{seckill.OrderFailed, lost})
 }
 
-// Fail writes failed orders for claims that were refused adoption. If one was
-// adopted since, its new entry finds the row, or its new letter is closed here.
+// Fail writes failed orders for claims whose adoption was refused. If another worker had a
+// claim adopted since, its new entry finds the failed row, or its new letter is closed here.
 func (s *Store) Fail(ctx context.Context, items []store.Item, reason string) error {
 	byProduct, groups := make(map[uint32][]store.Item), make(map[uint32]uint32)
 	for _, item := range items {
@@ -235,8 +235,8 @@ func failItems(ctx context.Context, tx *session, product uint32, items []store.I
 			continue
 		}
 		order := items[i].Order()
-		// A duplicate leaves the key to the other order, also before that has its
-		// row: it would fail as a duplicate of this one.
+		// The key of a duplicate belongs to the other order. That order may have no row yet,
+		// and with the key here it would itself fail as a duplicate.
 		if reason == seckill.ReasonDuplicate || known.keyTaken(&items[i].Claim) {
 			order.Key = ""
 		}

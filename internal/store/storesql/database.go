@@ -6,38 +6,39 @@ import (
 	"time"
 )
 
-// database is one kind of database with its connections: what is left to
-// differ after the dialect. Its errors are those of the port, or one of the
-// three below.
+// database is one kind of database with its connections: everything that dialect does not
+// cover. Its errors are those of the port, or one of the three below.
 type database interface {
-	// write runs fn in one transaction, which it commits if fn returns nil.
-	// Whatever fn reads is committed, and so recent that two transactions which
-	// lock the same product first (readToChange) see each other's work.
+	// write runs fn in one transaction, and commits if fn returns nil. fn reads only committed
+	// data. Two transactions that lock the same product first (readToChange) see each other's
+	// work.
 	write(ctx context.Context, fn func(tx *session) error) error
-	// read runs statements that need no common state.
+	// read runs statements that need no common snapshot.
 	read(ctx context.Context, fn func(r *session) error) error
-	// snapshot runs fn on one state of the store.
+	// snapshot runs fn on one snapshot of the store.
 	snapshot(ctx context.Context, fn func(r *session) error) error
-	// now is the store's clock; sync makes sure that it is known.
+	// now is the store's clock. sync must be called before it: it makes sure that the clock is
+	// known.
 	now() time.Time
 	sync(ctx context.Context) error
 
 	ping(ctx context.Context) error
-	// migrate applies the migrations that are missing.
+	// migrate applies the missing migrations.
 	migrate(ctx context.Context) error
-	// version is that of the tables, 0 where there are none, and the one that
-	// migrate leads to. It creates nothing: its user may have no right to.
+	// version returns the version of the tables, 0 if there are none, and the version that
+	// migrate leads to. It creates nothing, because its user may not have the right.
 	version(ctx context.Context) (current, latest int64, err error)
 	close() error
 }
 
-// After these a transaction has changed nothing and may be run again.
+// After these errors the transaction has changed nothing and may be run again.
 var (
-	// errVersion says that a row was not as it was read.
+	// errVersion means that a row changed after it was read.
 	errVersion = errors.New("a row has changed since it was read")
-	// errContended says that the database chose this transaction to give way.
+	// errContended means that the database rolled this transaction back in favour of another
+	// one.
 	errContended = errors.New("transactions stand in each other's way")
-	// errTaken says that a row with the same unique value exists. If another
-	// transaction wrote it after this one looked, the next look finds it.
+	// errTaken means that a row with the same unique value exists. If another transaction wrote
+	// it since this one looked, the next attempt finds it.
 	errTaken = errors.New("a unique value is taken")
 )

@@ -9,15 +9,15 @@ import (
 	"seckill/internal/store"
 )
 
-// Rows of a deleted product go in parts, each a transaction. The product's own row
-// goes last, and leaves its id in tb_deleted_product.
+// Rows of a deleted product go in parts, each a transaction. The product's own row goes last,
+// and its id stays in tb_deleted_product.
 
 const (
 	// deleteOrders is how many orders one transaction deletes, with a few rows of
 	// other tables each: about 20 ms of SQLite on a busy machine (BenchmarkDelete).
 	deleteOrders = 200
-	// numberedBefore is how many events get their numbers before a part is deleted:
-	// more than it deletes.
+	// numberedBefore is how many events get numbers before each part. It must exceed the events
+	// that one part deletes.
 	numberedBefore = 20 * deleteOrders
 
 	sqlDeleting      = `SELECT ` + productColumns + ` FROM tb_seckill_product WHERE id = ? AND deleting = 1`
@@ -32,12 +32,13 @@ const (
 	sqlBatchesOfSale = `SELECT DISTINCT batch_id FROM tb_event WHERE order_no IS NULL AND product_id = ?`
 	sqlDeleteSale    = `DELETE FROM tb_event WHERE order_no IS NULL AND product_id = ?`
 
-	// Money that is owed back, and the payment that it is of, stay.
+	// A refund that is due or failed stays, and so does its payment.
 	sqlMoneyOf = `SELECT p.id, p.order_no FROM tb_payment p WHERE p.product_id = ? AND p.status NOT IN ('due', 'failed')
 		AND NOT EXISTS (SELECT 1 FROM tb_payment r WHERE r.payment_id = p.id AND r.status <> 'done') LIMIT ?`
 )
 
-// sqlDeleteRest are the tables with few rows of a product, and its own.
+// sqlDeleteRest empties the tables that have few rows per product, and deletes the product's
+// row.
 var sqlDeleteRest = []string{
 	`DELETE FROM tb_order_units WHERE product_id = ?`,
 	`DELETE FROM tb_stock_change WHERE product_id = ?`,
@@ -52,9 +53,9 @@ var (
 	sqlDeleteMoney   = list{head: `DELETE FROM tb_payment WHERE id IN (`, tail: `)`, columns: 1}
 	sqlDeleteEvents  = list{head: `DELETE FROM tb_event WHERE order_no IN (`, tail: `)`, columns: 1}
 	sqlBatchesOf     = list{head: `SELECT DISTINCT batch_id FROM tb_event WHERE order_no IN (`, tail: `)`, columns: 1}
-	// sqlDropBatches deletes batches without events: a reader of the feed would
-	// have to walk through all of them. One without a number stays: FeedEnd has
-	// counted its events already, and their numbers must not be given to others.
+	// sqlDropBatches deletes batches without events, which a reader of the feed would have to
+	// skip one by one. A batch without a number stays: FeedEnd has counted its events, so their
+	// numbers must not go to other events.
 	sqlDropBatches = list{
 		head: `DELETE FROM tb_event_batch WHERE last_id IS NOT NULL AND NOT EXISTS (SELECT 1 FROM tb_event e WHERE e.batch_id = tb_event_batch.id) AND id IN (`,
 		tail: `)`, columns: 1,
@@ -95,8 +96,8 @@ func checkDeletable(ctx context.Context, tx *session, p *seckill.Product) error 
 	if shared {
 		return seckill.Errorf(seckill.CodeWrongState, "other products share the limit of product %d: delete them first", p.ID)
 	}
-	// The ledger lets go of the product's marks at once, and buyer records follow in
-	// parts. A purchase of another product between the two would fail by the limit.
+	// The ledger drops the product's marks at once, but buyer records shrink in parts. A
+	// purchase of another product of the group would fail by the limit in between.
 	var open uint32
 	found, err := tx.row(ctx, sqlGroupOpen, []any{p.Group, p.ID, seckill.SaleEnded}, &open)
 	if err != nil {
@@ -148,7 +149,7 @@ func (s *Store) DeleteSome(ctx context.Context, id uint32) (orders int, done boo
 	return orders, done && err == nil, err
 }
 
-// Deleted reports whether a product was deleted, or is being deleted.
+// Deleted reports whether a product was deleted or its deletion has begun.
 func (s *Store) Deleted(ctx context.Context, id uint32) (bool, error) {
 	var deleted int
 	err := s.read(ctx, "read deletion", func(ctx context.Context, r *session) error {
@@ -158,9 +159,8 @@ func (s *Store) Deleted(ctx context.Context, id uint32) (bool, error) {
 	return err == nil && deleted != 0, err
 }
 
-// deleteSomeOrders deletes orders with what hangs on their numbers. Buyer records
-// are the limit group's: units of live orders are taken off them, as by a
-// cancellation.
+// deleteSomeOrders deletes orders and all rows with their numbers. The limit group shares buyer
+// records, so the units of live orders are subtracted from them, as in a cancellation.
 func deleteSomeOrders(ctx context.Context, tx *session, p *seckill.Product) (int, error) {
 	var nos, units, buyers []any
 	err := tx.query(ctx, sqlOrdersOf, []any{p.ID, deleteOrders}, func(row scanner) error {
@@ -221,8 +221,8 @@ func deleteSomeLetters(ctx context.Context, tx *session, id uint32) (more bool, 
 	return len(nos) > 0, err
 }
 
-// deleteSomeMoney deletes payments and refunds that were made, with events of
-// money that names no order of ours.
+// deleteSomeMoney deletes payments and settled refunds, and the events of money that names no
+// order of ours.
 func deleteSomeMoney(ctx context.Context, tx *session, id uint32) (more bool, err error) {
 	var ids, nos []any
 	err = tx.query(ctx, sqlMoneyOf, []any{id, deleteOrders}, func(row scanner) error {
@@ -250,7 +250,7 @@ func deleteSomeLog(ctx context.Context, tx *session, id uint32) (more bool, err 
 	return true, err
 }
 
-// deleteRest deletes what a product has few rows of, and ends the deletion.
+// deleteRest deletes the tables with few rows of the product, and ends the deletion.
 func deleteRest(ctx context.Context, tx *session, id uint32, now time.Time) error {
 	var batches []any
 	if tx.dialect.batchedEvents {

@@ -93,7 +93,7 @@ func (s *Store) SettleDeliveries(ctx context.Context, sink string, term, cursor 
 	})
 }
 
-// makeDue makes the first of each key's line due, if it waits.
+// makeDue makes the first delivery of each key due, if it waits.
 func makeDue(ctx context.Context, tx *session, sink string, keys []string, now time.Time) error {
 	type first struct {
 		event int64
@@ -311,9 +311,8 @@ type part struct {
 	keys   []string
 }
 
-// inParts changes deliveries that a query finds, in the order of their events and
-// at most partSize in a transaction. Each transaction is audited with how many it
-// changed.
+// inParts changes the deliveries that query finds, ordered by event, at most partSize in a
+// transaction. Each transaction writes an audit line with its number of deliveries.
 func (s *Store) inParts(ctx context.Context, sink, action, query string, actor store.Actor,
 	do func(ctx context.Context, tx *session, some part, now time.Time) error) (changed int, err error) {
 	for after := int64(0); ; {

@@ -2,40 +2,40 @@ package storesql
 
 import "fmt"
 
-// dialect is what databases say differently; all else they say alike.
+// dialect holds the statements that differ between databases.
 type dialect struct {
-	// chunkRows bounds the rows of one statement.
+	// chunkRows is the most rows in one statement.
 	chunkRows int
-	// prepared says that statements are prepared, and so had better be few.
+	// prepared means that statements are prepared, so there should be few different ones.
 	prepared bool
-	// forUpdate, at the end of a query by primary key, locks the row until the
-	// transaction ends. It is empty where a transaction is alone anyway.
+	// forUpdate goes to the end of a query by primary key, and locks the row until the
+	// transaction ends. It is empty if the database runs one write transaction at a time.
 	forUpdate string
-	// batchedEvents says that events are numbered after their commit.
+	// batchedEvents means that events get their numbers after the commit (batch.go).
 	batchedEvents bool
-	// storyEvents lists the events of an order in their order.
+	// storyEvents lists the events of an order, oldest first.
 	storyEvents string
-	// useIndex names the index of a search. Left to themselves databases take the
-	// order numbers to be spread evenly over products and states, and walk all of
-	// them to the end of an old sale.
+	// useIndex names the index of a search. Without it, databases assume that order numbers are
+	// spread evenly over products and states, and scan all numbers down to the end of an old
+	// sale.
 	useIndex string
-	// countUnits adds units to the sums of orders, which have so many slots: rows of
-	// (product, status, slot, units).
+	// countUnits adds units to the sums of orders. Its rows are (product, status, slot, units),
+	// and unitSlots is the number of slots.
 	countUnits list
 	unitSlots  int
-	// knownKeys finds orders of one limit group by rows of (buyer, key). It asks
-	// for these keys alone: a buyer may have used any number of others.
+	// knownKeys finds orders of one limit group by rows of (buyer, key). It looks up just these
+	// keys, because a buyer may have used any number of others.
 	knownKeys list
-	// addUnits adds units to buyer records, and makes those that are not there:
-	// rows of (limit group, buyer, order number, units).
+	// addUnits adds units to buyer records, and creates missing ones. Its rows are (limit
+	// group, buyer, order number, units).
 	addUnits list
-	// raiseWitness sets stream, seq and tag, if seq is above the one there.
+	// raiseWitness sets stream, seq and tag, if seq is higher than the stored one.
 	raiseWitness string
-	// settle sets rows of deliveries, whether they are there or not.
+	// settle inserts or updates rows of deliveries.
 	settle list
 }
 
-// by has a search read an index; "" leaves it to the database.
+// by returns the WHERE of a search with its index; with "" the database chooses.
 func (d *dialect) by(index string) string {
 	if index == "" {
 		return " WHERE "
@@ -43,10 +43,10 @@ func (d *dialect) by(index string) string {
 	return fmt.Sprintf(d.useIndex, index)
 }
 
-// countUnitsHead begins countUnits.
+// countUnitsHead is the beginning of countUnits.
 const countUnitsHead = `INSERT INTO tb_order_units (product_id, status, slot, units) VALUES `
 
-// settleHead begins settle.
+// settleHead is the beginning of settle.
 const settleHead = `INSERT INTO tb_sink_delivery (sink, event_id, delivery_key, event, message_id, event_time, state, attempts,
 	last_status, latency_ms, last_error, first_time, last_time, next_time, body) VALUES `
 
@@ -59,9 +59,9 @@ var mysqlDialect = dialect{
 	countUnits: list{
 		head: countUnitsHead, tail: ` ON DUPLICATE KEY UPDATE units = units + VALUES(units)`, columns: 4,
 	},
-	unitSlots: 16, // as many transactions write at a time, by default
-	// As alternatives, and not as (user_id, idem_key) IN (…): MariaDB looks none
-	// of those up in the index.
+	unitSlots: 16, // about the number of transactions that write at a time by default
+	// Alternatives instead of (user_id, idem_key) IN (…), because MariaDB uses no index for
+	// that form.
 	knownKeys: list{
 		head: `SELECT user_id, idem_key, order_no FROM tb_seckill_order WHERE limit_group = ? AND (`,
 		tail: `)`, columns: 2, row: `user_id = ? AND idem_key = ?`, join: ` OR `,
@@ -83,8 +83,8 @@ var mysqlDialect = dialect{
 }
 
 var sqliteDialect = dialect{
-	// At 128 rows of 20 columns a statement is far below SQLite's 32,766
-	// variables, and the cost of a call no longer shows beside that of its rows.
+	// 128 rows of 20 columns are far below SQLite's limit of 32,766 variables. With so many
+	// rows the cost of the call no longer matters.
 	chunkRows:   128,
 	prepared:    true,
 	storyEvents: `SELECT create_time, event, reason FROM tb_event WHERE order_no = ? ORDER BY id`,

@@ -11,8 +11,8 @@ type queryer interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
 }
 
-// direct is a runner that sends each statement whole, its arguments written
-// into it by the driver: one round trip, and nothing to keep per connection.
+// direct is a runner that sends each statement with its arguments written into the text by the
+// driver: one round trip, and no state per connection.
 type direct struct{ on queryer }
 
 func newDirect(on queryer, d *dialect) *session {

@@ -12,24 +12,23 @@ import (
 	"seckill/internal/store"
 )
 
-// What has become due is of many products, and is settled by one transaction
-// per product. If that fails, because others hold the product's row, the product
-// is gone or a row cannot be read, the product is passed over: it must not hold
-// up what is due of others. It takes no place of the limit and is named in the
-// log; the next call tries it again.
+// Due rows of many products are settled by one transaction per product. That transaction may
+// fail because another session holds the product's row, the product is gone, or a row cannot be
+// read. Then the product is logged and passed over, so that it does not block the others. It
+// does not count against the limit. The next call tries it again.
 
-// maxHeldUp bounds how many products one call passes over. Where there are
-// more, the store is damaged rather than a product, and the call fails.
+// maxHeldUp bounds the products that one call passes over. If there are more, the whole store
+// is probably damaged, and the call fails.
 const maxHeldUp = 100
 
-// due is a kind of rows that are settled when their time has come. Only product
-// and key are read of a row before its product is settled.
+// due is a kind of rows that are settled at a certain time. Before a product is settled, only
+// the product id and the key of its rows are read.
 type due[K any] struct {
 	table string
-	// list reads at most room of them, none of the products that are excepted.
+	// list reads at most room rows, without those of the excepted products.
 	list func(ctx context.Context, except []uint32, room int) ([]dueRow[K], error)
-	// settle is one transaction over rows of one product, which may have changed
-	// since they were listed.
+	// settle is one transaction for rows of one product. The rows may have changed since they
+	// were listed.
 	settle func(ctx context.Context, product uint32, keys []K) error
 }
 
@@ -59,7 +58,7 @@ func settleDue[K any](ctx context.Context, s *Store, d *due[K], limit int) error
 			case err == nil:
 				room -= len(byProduct[product])
 			case ctx.Err() != nil, errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrLocked):
-				return err // it would be that of every other product too
+				return err // every other product would meet it too
 			default:
 				except = append(except, product)
 				s.complaints.Say(slog.LevelWarn, fmt.Sprint("due ", d.table, " ", product), "a product was passed over: what is due of it cannot be settled",
@@ -67,7 +66,7 @@ func settleDue[K any](ctx context.Context, s *Store, d *due[K], limit int) error
 			}
 		}
 		switch {
-		case len(except) == before: // nothing stood in the way of more
+		case len(except) == before: // no product was passed over, so there are no more rows
 			return nil
 		case len(except) > maxHeldUp:
 			return fmt.Errorf("rows of %d products of %s cannot be settled", len(except), d.table)

@@ -16,17 +16,15 @@ const (
 	sqlMoveHome     = `UPDATE tb_seckill_order SET shard = ? WHERE order_no = ?`
 )
 
-// OpenEpoch opens the product's next epoch, which restamps its live orders
-// (orderColumns says how). They, the parked claims, and the
-// dead whose keys are kept, are streamed to mark inside the transaction: that is
-// what makes them and the stock one snapshot, and it holds up other writers for
-// as long as mark takes.
+// OpenEpoch opens the product's next epoch. That restamps its live orders (see orderColumns).
+// Live orders, parked claims and dead orders with keys are passed to mark inside the
+// transaction. So they and the stock are one snapshot, but other writers wait while mark runs.
 func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen, floor uint64, actor store.Actor, mark func(seckill.Order) error) (seckill.Product, error) {
 	var p productRow
 	marked := false
 	err := s.change(ctx, "epoch", func(ctx context.Context, tx *session) (err error) {
 		if marked {
-			// mark has collected from a transaction that was undone.
+			// mark has collected orders of a transaction that was undone.
 			return fmt.Errorf("%w: the snapshot was broken off", store.ErrUnavailable)
 		}
 		if p, err = s.readToChange(ctx, tx, id); err != nil {
@@ -84,8 +82,8 @@ func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen, floor uint64, ac
 	return p.Product, nil
 }
 
-// moveHome writes the buyer's home shard into orders that name another one. There
-// are none, unless somebody altered rows by hand.
+// moveHome writes the buyer's home shard into orders that name another shard. Such orders exist
+// only if somebody edited rows by hand.
 func moveHome(ctx context.Context, tx *session, strays []seckill.Order) error {
 	for i := range strays {
 		if _, err := tx.exec(ctx, sqlMoveHome, strays[i].Shard, strays[i].OrderNo.String()); err != nil {

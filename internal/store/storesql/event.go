@@ -9,9 +9,9 @@ import (
 	"seckill"
 )
 
-// Events of orders are many and carry nothing of their own: writeEvents writes
-// them by multi-row statements without the column data. Events of sales and
-// refunds are few: each is one statement with its data.
+// There are many order events, and they have no data of their own. writeEvents writes them by
+// multi-row statements without the column data. There are few sale and refund events: each is
+// one statement with its data.
 
 var sqlInsertEvents = list{
 	head:    `INSERT INTO tb_event (create_time, event, product_id, order_no, reason) VALUES `,
@@ -21,8 +21,7 @@ var sqlInsertEvents = list{
 const (
 	sqlInsertEvent = `INSERT INTO tb_event (create_time, event, product_id, order_no, reason, data) VALUES (?,?,?,?,?,?)`
 
-	// sqlLastMove is the type of the stock-log row that gave the stock its present
-	// value.
+	// sqlLastMove reads the type of the stock-log row that set the stock to its present value.
 	sqlLastMove = `SELECT type FROM tb_stock_log WHERE product_id = ? AND seq = ?`
 )
 
@@ -45,7 +44,7 @@ func writeOrderEvents(ctx context.Context, tx *session, kind seckill.EventKind, 
 	return writeEvents(ctx, tx, args)
 }
 
-// writeEvent writes one event with its data. order is its number, or nil.
+// writeEvent writes one event with its data. order is an order number or nil.
 func writeEvent(ctx context.Context, tx *session, kind seckill.EventKind, product uint32, order any, reason string, data any, now time.Time) error {
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -59,12 +58,12 @@ func writeEvent(ctx context.Context, tx *session, kind seckill.EventKind, produc
 	return err
 }
 
-// writeSaleEvent writes an event of a sale with what the product's row says.
+// writeSaleEvent writes a sale event with offered and stock of the product's row.
 func writeSaleEvent(ctx context.Context, tx *session, p *productRow, kind seckill.EventKind, now time.Time) error {
 	return writeEvent(ctx, tx, kind, p.ID, nil, "", seckill.SaleData{Offered: p.Offered, Stock: p.Stock}, now)
 }
 
-// writeCountedEvent writes an event of a sale with the units of its orders.
+// writeCountedEvent writes a sale event with the units of the product's orders.
 func writeCountedEvent(ctx context.Context, tx *session, p *productRow, kind seckill.EventKind, now time.Time) error {
 	counted, err := tally(ctx, tx, p.ID)
 	if err != nil {
@@ -77,11 +76,10 @@ func writeCountedEvent(ctx context.Context, tx *session, p *productRow, kind sec
 	return writeEvent(ctx, tx, kind, p.ID, nil, "", data, now)
 }
 
-// wasSoldOut reports whether units that are about to come end a sale.sold_out:
-// the stock is 0, and a sale made it so, not an operator. Sales write
-// sale.sold_out in the transaction of their stock-log row, so that this row
-// tells. It reads nothing while there is stock, or after the end of the sale,
-// when nobody can buy the units any more.
+// wasSoldOut reports whether returning units must write sale.back_in_stock: the stock is 0, and
+// a sale made it 0, not an operator. Sales write sale.sold_out in the transaction of their
+// stock-log row, so the last row tells which it was. It reads nothing while there is stock, or
+// after the end of the sale, when nobody can buy the units.
 func wasSoldOut(ctx context.Context, tx *session, p *productRow) (bool, error) {
 	if p.Stock != 0 || p.logSeq == 0 || p.ended || p.State == seckill.SaleEnded {
 		return false, nil
@@ -91,8 +89,8 @@ func wasSoldOut(ctx context.Context, tx *session, p *productRow) (bool, error) {
 	return kind == logSold, err
 }
 
-// writeRefundEvent writes refund.required or refund.settled. The provider's
-// order number may be none of ours: then the event has no order.
+// writeRefundEvent writes refund.required or refund.settled. The provider's order number may
+// not be one of ours: then the event has no order.
 func writeRefundEvent(ctx context.Context, tx *session, kind seckill.EventKind, refund *paymentRow, now time.Time) error {
 	var order any
 	if no, err := seckill.ParseOrderNo(refund.OrderNo); err == nil {
@@ -104,8 +102,8 @@ func writeRefundEvent(ctx context.Context, tx *session, kind seckill.EventKind, 
 	}, now)
 }
 
-// eventData scans the data of an event; NULL is none. So is what somebody
-// altered into no JSON: the feed must not stand still before it.
+// eventData scans the data of an event. NULL gives no data. A value that is not JSON, for
+// example after an edit by hand, gives no data either, so that the feed does not stop there.
 type eventData struct{ *json.RawMessage }
 
 func (d eventData) Scan(value any) error {

@@ -16,18 +16,18 @@ var (
 	}
 )
 
-// facts is what the store knows of a batch's orders, buyers and keys, kept up
-// to date as the batch is decided.
+// facts has what the store knows of a batch's orders, buyers and keys. Each decision in the
+// batch updates it.
 type facts struct {
-	text   []any // the number of each item, as it stands in the store
+	text   []any // the number of each item as text, as in the store
 	orders map[seckill.OrderNo]knownOrder
 	units  map[string]int64
 	keys   map[buyerKey]seckill.OrderNo
 
-	// Of parked claims that hold units while the store is the seller:
-	parked   int64                             // units
-	waiting  map[string][]seckill.OrderNo      // numbers of those that are not asked for, by buyer
-	lettered map[seckill.OrderNo]seckill.Order // those among the claims, which hold nothing against themselves
+	// Parked claims that reserve units while the store is the seller:
+	parked   int64                             // their units
+	waiting  map[string][]seckill.OrderNo      // by buyer: numbers of parked claims that are not in the request
+	lettered map[seckill.OrderNo]seckill.Order // parked claims that are in the request; their own reservation does not count against them
 }
 
 type buyerKey struct{ buyer, key string }
@@ -37,10 +37,10 @@ type knownOrder struct {
 	origin seckill.Origin
 }
 
-// marked reports whether the ledger's mark of the order is rightly there.
+// marked reports whether the ledger should have a mark for the order.
 func (o knownOrder) marked() bool { return o.origin == seckill.OriginLedger && o.status.Live() }
 
-// noFacts is what is known before anything is read.
+// noFacts returns facts before anything is read.
 func noFacts(claims []*seckill.Claim) *facts {
 	known := &facts{
 		text:   make([]any, len(claims)),
@@ -54,8 +54,8 @@ func noFacts(claims []*seckill.Claim) *facts {
 	return known
 }
 
-// readFacts reads them by one query per chunk and kind. Claims are of one
-// limit group.
+// readFacts reads orders, keys and units, one query per chunk and kind. All claims must be of
+// one limit group.
 func readFacts(ctx context.Context, tx *session, group uint32, claims []*seckill.Claim) (*facts, error) {
 	known := noFacts(claims)
 	if err := known.readOrders(ctx, tx, known.text); err != nil {
@@ -95,7 +95,7 @@ func (known *facts) readUnits(ctx context.Context, tx *session, group uint32, bu
 	})
 }
 
-// readOrders reads what became of orders, by their numbers.
+// readOrders reads the status of orders by number.
 func (known *facts) readOrders(ctx context.Context, tx *session, nos []any) error {
 	return tx.queryRows(ctx, sqlKnownOrders, nil, nos, func(row scanner) error {
 		var no seckill.OrderNo
@@ -106,7 +106,7 @@ func (known *facts) readOrders(ctx context.Context, tx *session, nos []any) erro
 	})
 }
 
-// claimsOf are the claims of items.
+// claimsOf returns the claims of items.
 func claimsOf(items []store.Item) []*seckill.Claim {
 	claims := make([]*seckill.Claim, len(items))
 	for i := range items {
@@ -124,7 +124,7 @@ func (known *facts) keyTaken(claim *seckill.Claim) bool {
 	return taken
 }
 
-// asked finds the order that the claim's number, or its key, asked for before.
+// asked finds the order with the claim's number or key.
 func (known *facts) asked(claim *seckill.Claim) (no seckill.OrderNo, status seckill.OrderStatus, found bool) {
 	if order, exists := known.orders[claim.OrderNo]; exists {
 		return claim.OrderNo, order.status, true
@@ -139,13 +139,13 @@ func (known *facts) asked(claim *seckill.Claim) (no seckill.OrderNo, status seck
 	return no, known.orders[no].status, true
 }
 
-// add takes a decided order into account for the claims after it.
+// add records a decided order for the claims after it.
 func (known *facts) add(order *seckill.Order) {
 	known.orders[order.OrderNo] = knownOrder{order.Status, order.Origin}
 	known.hold(order)
 }
 
-// hold takes the key of an order into account, and its units if it is live.
+// hold records the key of an order, and its units if it is live.
 func (known *facts) hold(order *seckill.Order) {
 	if order.Key != "" {
 		known.keys[buyerKey{order.Buyer, order.Key}] = order.OrderNo
@@ -155,7 +155,7 @@ func (known *facts) hold(order *seckill.Order) {
 	}
 }
 
-// yield takes back what the parked claim holds against others: it is decided now.
+// yield drops the reservation of a parked claim that is decided now.
 func (known *facts) yield(claim *seckill.Claim) {
 	held, waits := known.lettered[claim.OrderNo]
 	if !waits {

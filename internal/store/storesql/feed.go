@@ -9,10 +9,10 @@ import (
 )
 
 const (
-	// testProducts are the ids of test products, deleted ones too: money may come
-	// later.
+	// testProducts are the ids of test products. It includes deleted ones, because money may
+	// arrive later.
 	testProducts = `SELECT id FROM tb_seckill_product WHERE test = 1 UNION ALL SELECT id FROM tb_deleted_product`
-	// ofTest tells of an event whether its product is one of them.
+	// ofTest is whether an event's product is a test product.
 	ofTest = `(EXISTS (SELECT 1 FROM tb_seckill_product p WHERE p.id = e.product_id AND p.test = 1)
 		OR EXISTS (SELECT 1 FROM tb_deleted_product d WHERE d.id = e.product_id))`
 
@@ -26,11 +26,11 @@ const (
 	sqlAudit = `SELECT id, create_time, actor, action, product_id, order_no, reason, detail FROM tb_audit`
 )
 
-// Events lists what happened after an id.
+// Events lists the events above an id.
 //
-// No event is skipped: ids are given inside the write transaction, and SQLite
-// has one of those at a time, so that they become visible in their order. For
-// a database with many writers see batch.go.
+// It skips no event. SQLite runs one write transaction at a time and gives ids inside it, so
+// events become visible in the order of their ids. For a database with many writers see
+// batch.go.
 func (s *Store) Events(ctx context.Context, after int64, limit int) ([]seckill.Event, error) {
 	if s.dialect.batchedEvents {
 		return s.batchedEvents(ctx, after, limit)
@@ -43,8 +43,8 @@ func scanEvent(row scanner, e *seckill.Event) error {
 		text{&e.Buyer}, &e.Quantity, &e.AmountCents, text{&e.Currency}, text{&e.Ref}, &e.Test)
 }
 
-// writeAudit writes who made an operator change, and why. A change that names
-// nobody, such as expiry, is no operator's.
+// writeAudit writes the audit line of an operator change. A change without an actor's name,
+// such as expiry, is not an operator's.
 func writeAudit(ctx context.Context, tx *session, now time.Time, actor store.Actor, action string, product uint32, order, detail string) error {
 	if actor.Name == "" {
 		return nil
@@ -53,7 +53,7 @@ func writeAudit(ctx context.Context, tx *session, now time.Time, actor store.Act
 	return err
 }
 
-// AppendAudit adds a line; its time is the store's.
+// AppendAudit adds a line with the store's time.
 func (s *Store) AppendAudit(ctx context.Context, line store.AuditLine) error {
 	return s.change(ctx, "audit", func(ctx context.Context, tx *session) error {
 		actor := store.Actor{Name: line.Actor, Reason: line.Reason}
@@ -81,7 +81,7 @@ func (d *dialect) pageOfAudit(filter *store.AuditFilter) (string, []any) {
 	}
 	if filter.OrderNo != "" {
 		index = "ix_audit_order"
-		where.add("order_no = ? AND order_no <> ''", filter.OrderNo) // by the index of sqlStoryAudit
+		where.add("order_no = ? AND order_no <> ''", filter.OrderNo) // the second condition lets the index of sqlStoryAudit serve
 	}
 	if filter.Before != 0 {
 		where.add("id < ?", filter.Before)

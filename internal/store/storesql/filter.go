@@ -6,8 +6,8 @@ import (
 	"seckill/internal/store"
 )
 
-// conditions builds the WHERE of a filter from constant texts, so that there
-// is a bounded number of statements.
+// conditions builds the WHERE of a filter from constant texts. So the number of different
+// statements is bounded.
 type conditions struct {
 	texts []string
 	args  []any
@@ -25,7 +25,7 @@ func (c *conditions) text() string {
 	return strings.Join(c.texts, " AND ")
 }
 
-// exceptProducts leaves out what is of these products.
+// exceptProducts leaves out rows of these products.
 func exceptProducts(ids []uint32) (others conditions) {
 	for _, id := range ids {
 		others.add("product_id <> ?", id)
@@ -33,7 +33,7 @@ func exceptProducts(ids []uint32) (others conditions) {
 	return others
 }
 
-// exceptParts leaves out what is of these shards.
+// exceptParts leaves out rows of these shards.
 func exceptParts(parts []store.Part) (others conditions) {
 	for _, part := range parts {
 		others.add("NOT (product_id = ? AND shard = ?)", part.ProductID, part.Shard)
@@ -41,5 +41,5 @@ func exceptParts(parts []store.Part) (others conditions) {
 	return others
 }
 
-// with is the arguments, and then more.
+// with returns the arguments followed by more.
 func (c *conditions) with(more ...any) []any { return append(c.args, more...) }

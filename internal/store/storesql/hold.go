@@ -6,25 +6,24 @@ import (
 	"seckill"
 )
 
-// A parked claim is a promise that is not an order yet. Whoever sells in a new
-// epoch has to hold its unit too, or the crowd would get it before the letter is
-// tried again. The ledger gets a mark for it. The store, while it is the seller,
-// leaves the units of the letters of its epoch alone.
+// A parked claim is a promise without an order yet. A seller in a new epoch must reserve its
+// unit: otherwise other buyers would get it before the letter is retried. The ledger gets a
+// mark for it. While the store is the seller, it does not sell the units of the letters of its
+// epoch.
 
-// lettersHeld bounds how many letters a new epoch holds units for. Claims that
-// cannot be written are rare; those beyond it have to be adopted.
+// lettersHeld bounds the letters that a new epoch reserves units for. Claims that cannot be
+// written are rare. Claims beyond the bound must be adopted.
 const lettersHeld = 10_000
 
-// sqlLettersToHold begins with those of the last epoch, which hold a unit now.
+// sqlLettersToHold begins with the letters of the last epoch, which reserve a unit now.
 const sqlLettersToHold = sqlLetters + `product_id = ? AND epoch < ? ORDER BY epoch DESC, id LIMIT ?`
 
-// sqlLettersHeld are those of a limit group that the present epochs hold units
-// for.
+// sqlLettersHeld reads the letters of a limit group whose units the present epochs reserve.
 const sqlLettersHeld = sqlLetters + `limit_group = ? AND epoch = (SELECT epoch FROM tb_seckill_product p WHERE p.id = product_id) ORDER BY id LIMIT ?`
 
 const sqlParkedUnits = `SELECT COALESCE(SUM(quantity), 0) FROM tb_dead_letter WHERE closed_time IS NULL AND product_id = ? AND epoch = ?`
 
-// parkedUnits are the units that letters hold while the store is the seller.
+// parkedUnits returns the units that letters reserve while the store is the seller.
 func parkedUnits(ctx context.Context, tx *session, p *seckill.Product) (units int64, err error) {
 	if p.HasLedger() && p.SoldByStore() {
 		_, err = tx.row(ctx, sqlParkedUnits, []any{p.ID, p.Epoch}, &units)
@@ -32,16 +31,16 @@ func parkedUnits(ctx context.Context, tx *session, p *seckill.Product) (units in
 	return units, err
 }
 
-// sqlRaiseLetters moves letters into an epoch. Whoever adopts a claim and finds
-// it held closes the letter that it had in hand: one that was not moved would
-// go, and with it the only word on the claim.
+// sqlRaiseLetters moves letters into an epoch. A worker that adopts a claim and finds it
+// reserved closes the letter that it has read. If the letter were not moved, it would be
+// closed, and nothing would know the claim.
 var sqlRaiseLetters = list{
 	head: `UPDATE tb_dead_letter SET epoch = ? WHERE closed_time IS NULL AND id IN (`, tail: `)`, columns: 1,
 }
 
-// holdLetters finds the parked claims for which the epoch that p has just begun
-// holds units, as queued orders, and moves their letters into it. It leaves out
-// what an adoption would be refused: that is for the adoption to say.
+// holdLetters finds the parked claims whose units the new epoch of p reserves, returns them as
+// queued orders, and moves their letters into the epoch. It leaves out claims whose adoption
+// would be refused, because the adoption must write the reason.
 func (s *Store) holdLetters(ctx context.Context, tx *session, p *seckill.Product) ([]seckill.Order, error) {
 	letters, err := selectAll(ctx, tx, sqlLettersToHold, []any{p.ID, p.Epoch, lettersHeld}, scanLetter)
 	if err != nil || len(letters) == 0 {
@@ -73,15 +72,14 @@ func (s *Store) holdLetters(ctx context.Context, tx *session, p *seckill.Product
 	}
 	raised, err := tx.execRows(ctx, sqlRaiseLetters, []any{p.Epoch}, ids)
 	if err == nil && raised != int64(len(ids)) {
-		err = errVersion // one was closed since it was read
+		err = errVersion // a letter was closed since it was read
 	}
 	return held, err
 }
 
-// addParked takes the parked claims that the present epoch holds units for into
-// account. Those of other products of the limit group count against the limit, and
-// hold their keys. Those among the claims of the request hold theirs until they are
-// decided.
+// addParked adds the parked claims whose units the present epoch reserves to known. Claims of
+// other products of the limit group count against the limit and keep their keys. Claims that
+// are in the request keep their reservation until they are decided.
 func (s *Store) addParked(ctx context.Context, tx *session, p *seckill.Product, known *facts) error {
 	letters, err := selectAll(ctx, tx, sqlLettersHeld, []any{p.Group, lettersHeld}, scanLetter)
 	if err != nil || len(letters) == 0 {

@@ -13,19 +13,19 @@ const (
 	// sqlTakeIdentity names a store that has no name yet.
 	sqlTakeIdentity = `INSERT INTO tb_store (id, identity) SELECT 1, ? FROM (SELECT 1) AS once
 		WHERE NOT EXISTS (SELECT 1 FROM tb_store WHERE id = 1)`
-	// sqlPreheated is a product that some ledger sells, under the name that is gone.
+	// sqlPreheated finds a product that a ledger sells under the lost name.
 	sqlPreheated  = `SELECT 1 FROM tb_seckill_product WHERE epoch > 0 LIMIT 1`
 	identityBytes = 16
 )
 
-// errNameless says that the store's name was lost, as by a restore of some tables
-// alone. A new one would name new keys in Redis, and the orders that wait under
-// the old ones would never be written.
+// errNameless means that the store's name was lost, for example by a restore of some tables
+// only. With a new name the keys in Redis would get new names too, and the orders that wait
+// under the old keys would never be written.
 var errNameless = errors.New("the database has products that were preheated, but table tb_store, which names their keys in Redis, is empty: " +
 	"restore tb_store from the same backup as the other tables")
 
-// Identity is a random name that this store has for good, and that goes with
-// its backups. The first to ask makes it.
+// Identity returns a random name that the store keeps for good, also in its backups. The first
+// call creates it.
 func (s *Store) Identity(ctx context.Context) (string, error) {
 	var name string
 	err := s.read(ctx, "read the store's identity", func(ctx context.Context, r *session) error {
@@ -53,7 +53,7 @@ func (s *Store) Identity(ctx context.Context) (string, error) {
 		if _, err := tx.exec(ctx, sqlTakeIdentity, hex.EncodeToString(random)); err != nil {
 			return "", err
 		}
-		_, err = tx.row(ctx, sqlIdentity, nil, &name) // another may have been first
+		_, err = tx.row(ctx, sqlIdentity, nil, &name) // another process may have been faster
 		return name, err
 	})
 }

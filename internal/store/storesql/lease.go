@@ -6,13 +6,13 @@ import (
 )
 
 const (
-	// pingLease is the row that ping writes.
+	// pingLease is the lease whose row ping writes.
 	pingLease = "ping"
 
-	// A lease stands while its end lies between the two times given.
+	// A lease counts while its end lies between the two times given.
 	sqlLeaseHeld = `SELECT 1 FROM tb_lease WHERE name = ? AND holder <> ? AND until_time > ? AND until_time <= ?`
-	// sqlRenewLease takes name, holder and end, if the lease is holder's or does
-	// not stand; sqlTakeLease takes one that nobody ever had.
+	// sqlRenewLease takes name, holder and end, if holder has the lease or it does not count
+	// any more. sqlTakeLease takes a lease that has no row yet.
 	sqlRenewLease = `UPDATE tb_lease SET holder = ?, until_time = ? WHERE name = ? AND (holder = ? OR until_time <= ? OR until_time > ?)`
 	sqlTakeLease  = `INSERT INTO tb_lease (name, holder, until_time) SELECT ?, ?, ? FROM (SELECT 1) AS once
 		WHERE NOT EXISTS (SELECT 1 FROM tb_lease WHERE name = ?)`
@@ -20,16 +20,15 @@ const (
 	sqlReleaseLease = `DELETE FROM tb_lease WHERE name = ? AND holder = ?`
 )
 
-// leaseAhead is how many of the asker's own ttl a lease may end ahead. Holders
-// of one ask for the same, so that what lies further was given before the clock
-// was set back: its holder may be dead, and would have it for the whole step. The
-// second ttl is for instances whose clocks differ, and for a program of another
-// version.
+// leaseAhead bounds the end of a lease, in multiples of the ttl that the caller asks for. All
+// holders of a lease ask for the same ttl. A lease that ends later was given before the clock
+// was set back: its holder may be dead, and would keep it for the whole step. The second ttl
+// allows for instances whose clocks differ, and for a program of another version.
 const leaseAhead = 2
 
 // AcquireLease takes or renews a lease.
 func (s *Store) AcquireLease(ctx context.Context, name, holder string, ttl time.Duration) (has bool, err error) {
-	// Those who wait for a lease ask often; a look spares them the write.
+	// Candidates for a lease ask often. This read saves them the write.
 	held, now := false, s.now()
 	err = s.read(ctx, "lease", func(ctx context.Context, r *session) (err error) {
 		held, err = r.row(ctx, sqlLeaseHeld, []any{name, holder, millis(now), millis(now.Add(leaseAhead * ttl))}, new(int))
@@ -55,8 +54,8 @@ func acquireLease(ctx context.Context, tx *session, name, holder string, until, 
 	return n == 1, err
 }
 
-// LeaseHolder is who had a lease last, whether or not it still stands; "" for
-// one that nobody has.
+// LeaseHolder returns the last holder of a lease, also if it has ended; "" if it was never
+// taken.
 func (s *Store) LeaseHolder(ctx context.Context, name string) (holder string, err error) {
 	err = s.read(ctx, "read the lease's holder", func(ctx context.Context, r *session) error {
 		_, err := r.row(ctx, sqlLeaseHolder, []any{name}, &holder)

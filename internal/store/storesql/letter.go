@@ -32,9 +32,9 @@ const (
 
 	sqlCloseAdopted = sqlCloseLetter + ` AND epoch = ?`
 
-	// A claim that has its order gets no letter, and a letter that waits already is
-	// left as it is: an entry that is delivered again parks nothing twice. A letter
-	// whose claim was adopted, of a lower epoch therefore, or closed, begins anew.
+	// A claim that has its order gets no letter, and a letter that waits already stays as it
+	// is. So an entry that is delivered again parks nothing twice. A letter that is closed, or
+	// whose claim was adopted since and therefore has a lower epoch, starts anew.
 	sqlParkAgain = `UPDATE tb_dead_letter SET shard = ?, epoch = ?, claim_time = ?, attempts = 1, reason = ?, next_time = ?,
 		dead_time = NULL, closed_time = NULL WHERE order_no = ? AND (closed_time IS NOT NULL OR epoch < ?)
 		AND NOT EXISTS (SELECT 1 FROM tb_seckill_order WHERE order_no = ?)`
@@ -45,8 +45,8 @@ const (
 		AND NOT EXISTS (SELECT 1 FROM tb_dead_letter WHERE order_no = ?)`
 )
 
-// sqlCloseLetters has a sum that no index knows: where few letters wait, the
-// database would go through all of those, and wait for letters of other products.
+// sqlCloseLetters adds 0 so that no index matches. With an index and few waiting letters, the
+// database would scan all of them, and wait for locks on letters of other products.
 var sqlCloseLetters = list{
 	head: `UPDATE tb_dead_letter SET closed_time = ? WHERE closed_time + 0 IS NULL AND order_no IN (`, tail: `)`, columns: 1,
 }
@@ -63,7 +63,7 @@ func scanLetter(row scanner, l *store.Letter) error {
 	return nil
 }
 
-// oneLetter reads the letter that a query finds by what is said of it.
+// oneLetter reads the letter that query finds by one argument.
 func oneLetter(ctx context.Context, r *session, query string, by any) (store.Letter, error) {
 	l, found, err := selectOne(ctx, r, query, []any{by}, scanLetter)
 	if err == nil && !found {
@@ -72,7 +72,7 @@ func oneLetter(ctx context.Context, r *session, query string, by any) (store.Let
 	return l, err
 }
 
-// LettersDue lists parked letters whose time has come.
+// LettersDue lists parked letters that are due.
 func (s *Store) LettersDue(ctx context.Context, limit int, except ...uint32) ([]store.Letter, error) {
 	others := exceptProducts(except)
 	args := concat([]any{millis(s.now())}, others.with(limit))
@@ -113,7 +113,7 @@ func (s *Store) LetterByOrder(ctx context.Context, no seckill.OrderNo) (store.Le
 	return l, err
 }
 
-// park sets claims aside on the ladder. They are few, so one by one.
+// park writes claims as letters. They are few, so one statement each.
 func park(ctx context.Context, tx *session, parked []store.Parked, now time.Time) error {
 	for i := range parked {
 		item, claim := &parked[i].Item, &parked[i].Item.Claim
@@ -133,8 +133,8 @@ func park(ctx context.Context, tx *session, parked []store.Parked, now time.Time
 	return nil
 }
 
-// closeLetters closes the letters of orders of one product. The look ahead
-// spares the usual batch, which has none, a search per order.
+// closeLetters closes the letters of orders of one product. Most batches have none: the first
+// read saves them a search per order.
 func closeLetters(ctx context.Context, tx *session, product uint32, nos []any, now time.Time) error {
 	waiting, err := tx.row(ctx, sqlAnyLetters, []any{product}, new(int))
 	if err != nil || !waiting {
@@ -165,7 +165,7 @@ func (s *Store) CloseLetter(ctx context.Context, id int64, epoch uint64) error {
 	})
 }
 
-// RetryLetter makes a letter due now, with a fresh ladder.
+// RetryLetter makes a letter due now, and its attempts start anew.
 func (s *Store) RetryLetter(ctx context.Context, id int64, actor store.Actor) (store.Letter, error) {
 	return changed(ctx, s, "letter", func(ctx context.Context, tx *session) (store.Letter, error) {
 		l, err := oneLetter(ctx, tx, sqlLetter, id)
@@ -173,7 +173,7 @@ func (s *Store) RetryLetter(ctx context.Context, id int64, actor store.Actor) (s
 			return l, err
 		}
 		now := s.now()
-		if err := compared(tx.exec(ctx, sqlRetryLetter, millis(now), id)); err != nil { // closed since we read it
+		if err := compared(tx.exec(ctx, sqlRetryLetter, millis(now), id)); err != nil { // closed since it was read
 			return l, err
 		}
 		l.Attempts, l.NextAt, l.DeadAt, l.Dead = 0, now, time.Time{}, false
@@ -181,7 +181,7 @@ func (s *Store) RetryLetter(ctx context.Context, id int64, actor store.Actor) (s
 	})
 }
 
-// DiscardLetter gives a letter up: its order has failed.
+// DiscardLetter gives a letter up: its order fails.
 func (s *Store) DiscardLetter(ctx context.Context, id int64, actor store.Actor) (seckill.Order, error) {
 	return changed(ctx, s, "discard", func(ctx context.Context, tx *session) (order seckill.Order, err error) {
 		l, err := oneLetter(ctx, tx, sqlLetter, id)
@@ -200,7 +200,7 @@ func (s *Store) DiscardLetter(ctx context.Context, id int64, actor store.Actor) 
 	})
 }
 
-// DiscardDead discards dead letters that nobody cared for.
+// DiscardDead discards old dead letters.
 func (s *Store) DiscardDead(ctx context.Context, age time.Duration, limit int) (int, error) {
 	count := 0
 	err := settleDue(ctx, s, &due[int64]{
@@ -219,8 +219,8 @@ func (s *Store) DiscardDead(ctx context.Context, age time.Duration, limit int) (
 	return count, err
 }
 
-// discardDead discards those of the listed letters of a product that are
-// still there, and as dead, and returns how many became failed orders.
+// discardDead discards the listed letters of a product that are still dead, and returns how
+// many became failed orders.
 func (s *Store) discardDead(ctx context.Context, product uint32, age time.Duration, listed []int64) (int, error) {
 	return changed(ctx, s, "discard", func(ctx context.Context, tx *session) (count int, err error) {
 		now := s.now()
@@ -230,7 +230,7 @@ func (s *Store) discardDead(ctx context.Context, product uint32, age time.Durati
 		for _, id := range listed {
 			l, err := oneLetter(ctx, tx, sqlLetter, id)
 			if seckill.CodeNotFound.In(err) || err == nil && (!l.Dead || l.DeadAt.After(now.Add(-age))) {
-				continue // closed, or retried, since it was listed
+				continue // closed or retried since it was listed
 			}
 			if err != nil {
 				return 0, err
@@ -247,11 +247,11 @@ func (s *Store) discardDead(ctx context.Context, product uint32, age time.Durati
 	})
 }
 
-// discard writes a failed order in place of a letter, with its release owed if
-// the ledger is the seller. The ledger may hold its mark only at the letter's epoch, or at the present
-// one if it was adopted meanwhile; the release at the present one settles both.
-// A letter whose order exists is only closed, but may be all that held a mark
-// which that order is not to have.
+// discard writes a failed order in place of a letter, and owes its release if the ledger is the
+// seller. The ledger may have the mark at the letter's epoch, or at the present one if the
+// claim was adopted since; a release at the present epoch settles both. If the order exists,
+// the letter is only closed. But if that order must have no mark, its release is owed, because
+// the letter may have been the last record of one.
 func discard(ctx context.Context, tx *session, l *store.Letter, now time.Time) (order seckill.Order, discarded bool, err error) {
 	p, err := lockProduct(ctx, tx, l.Item.ProductID)
 	if err != nil {

@@ -6,22 +6,20 @@ import (
 	"slices"
 )
 
-// Who changes a product's stock, epoch, state, orders or buyer records locks
-// the product first, and the owner of its limit group, whose buyers are those
-// of every product in it. So one product's changes come one after the other,
-// the compare-and-set of its version does not fail, and workers that are added
-// wait in the database's queue instead of repeating each other's work.
+// A change of a product's stock, epoch, state, orders or buyer records first locks the product,
+// and then the owner of its limit group, whose buyers belong to every product in it. So changes
+// of one product run one after the other, and the compare-and-set of its version does not fail.
+// Additional workers wait in the database's queue instead of repeating each other's work.
 //
-// Locks are taken in one order, which no deadlock can come from: members of
-// limit groups by id, then owners by id. An owner is its own group.
+// All locks are taken in one order, so there is no deadlock: members of limit groups by id,
+// then owners by id. An owner is its own group.
 
 const sqlLockProduct = `SELECT id FROM tb_seckill_product WHERE id = ?`
 
-// sqlLockProducts locks by id, as the server reads the rows.
+// sqlLockProducts locks in the order in which the server reads the rows: by id.
 var sqlLockProducts = list{head: `SELECT id FROM tb_seckill_product WHERE id IN (`, tail: `) ORDER BY id`, columns: 1}
 
-// lockProduct reads a product and holds it, with its group's owner, until the
-// transaction ends.
+// lockProduct reads a product, and locks it and its group's owner until the transaction ends.
 func lockProduct(ctx context.Context, tx *session, id uint32) (productRow, error) {
 	p, err := queryProduct(ctx, tx, sqlProduct+tx.dialect.forUpdate, id)
 	if err != nil || p.Group == p.ID {
@@ -30,7 +28,7 @@ func lockProduct(ctx context.Context, tx *session, id uint32) (productRow, error
 	return p, lockRow(ctx, tx, p.Group)
 }
 
-// lockProducts holds several, given by id with their limit groups.
+// lockProducts locks several products, given by id with their limit groups.
 func lockProducts(ctx context.Context, tx *session, groups map[uint32]uint32) error {
 	if tx.dialect.forUpdate == "" {
 		return nil
@@ -53,8 +51,8 @@ func lockProducts(ctx context.Context, tx *session, groups map[uint32]uint32) er
 	return lockRows(ctx, tx, sorted)
 }
 
-// lockRows holds products by ascending id. A loss of the queue holds all of them:
-// one by one, 2,000 take a busy server for seconds.
+// lockRows locks products by ascending id. A loss of the queue locks all products: one by one,
+// 2,000 take a busy server seconds.
 func lockRows(ctx context.Context, tx *session, ids []any) error {
 	l := sqlLockProducts
 	l.tail += tx.dialect.forUpdate

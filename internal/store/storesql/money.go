@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// Counted order by order: to join and group a million orders would sort them.
+	// Counted order by order: a join with a group would sort a million orders.
 	sqlOrdersUnpaid = `SELECT o.order_no, o.price_cents * o.quantity, o.currency, (` + sqlCountApplied + `), (` + sqlCountExact + `)
 		FROM tb_seckill_order o WHERE o.product_id = ? AND o.status IN (1, 4)
 		AND ((` + sqlCountApplied + `) <> 1 OR (` + sqlCountExact + `) <> 1) LIMIT ?`
@@ -20,21 +20,22 @@ const (
 		FROM tb_payment p LEFT JOIN tb_seckill_order o ON o.order_no = p.order_no WHERE p.product_id = ? AND p.type = 'payment'
 		AND p.status = 'applied' AND (o.status IS NULL OR o.status NOT IN (1, 4)) LIMIT ?`
 
-	// Excess money and that of a refunded order go back once; that of a paid
-	// order stays. A payment has one refund at most: the database sees to that.
+	// Money in excess, and the money of a refunded order, go back once. The money of a paid
+	// order stays. A unique key keeps a payment from having two refunds.
 	sqlRefundsMissing = `SELECT p.id, p.order_no, p.status, r.id
 		FROM tb_payment p LEFT JOIN tb_seckill_order o ON o.order_no = p.order_no LEFT JOIN tb_payment r ON r.payment_id = p.id
 		WHERE p.product_id = ? AND p.type = 'payment' AND (r.id IS NULL AND (p.status = 'excess' OR o.status = 4)
 		OR r.id IS NOT NULL AND p.status = 'applied' AND o.status = 1) LIMIT ?`
 
-	// All of a payment goes back, by the trade that brought it.
+	// A refund returns the whole payment, by its trade number.
 	sqlRefundsWrong = `SELECT r.id, r.order_no, r.provider, r.trade_no, r.amount_cents, r.currency,
 		COALESCE(p.provider, ''), COALESCE(p.trade_no, ''), COALESCE(p.amount_cents, 0), COALESCE(p.currency, '')
 		FROM tb_payment r LEFT JOIN tb_payment p ON p.id = r.payment_id
 		WHERE r.product_id = ? AND r.type = 'refund' AND (p.id IS NULL OR r.provider <> p.provider OR r.trade_no <> p.trade_no
 			OR r.amount_cents <> p.amount_cents OR r.currency <> p.currency) LIMIT ?`
 
-	// A refund that was given up is sound, and a finding all the same.
+	// A refund that was given up breaks no rule, but is a finding, because an operator must
+	// act.
 	sqlRefundsFailed = `SELECT id, order_no, amount_cents, currency, last_error FROM tb_payment
 		WHERE product_id = ? AND type = 'refund' AND status = 'failed' LIMIT ?`
 )
@@ -97,7 +98,7 @@ func findUnrefunded(row scanner, f *findings) error {
 	return f.add("no refund", "refund "+*refund, "payment %s (%s) of order %s", id, status, no)
 }
 
-// movement is what a payment and its refund have to say alike.
+// movement has the fields that a payment and its refund must share.
 type movement struct {
 	provider, trade, currency string
 	cents                     int64

@@ -11,7 +11,7 @@ import (
 const (
 	sqlRefundsGivenUp = `SELECT id FROM tb_payment WHERE type = 'refund' AND status = 'failed' AND product_id = ? LIMIT ?`
 
-	// Refunds are idempotent by id at the provider: to try again is safe.
+	// The provider treats refunds as idempotent by id, so a retry is safe.
 	sqlRetryRefund = `UPDATE tb_payment SET status = 'due', attempts = 0, next_time = ?
 		WHERE id = ? AND type = 'refund' AND status = 'failed'`
 )
@@ -35,7 +35,7 @@ func (s *Store) RetryRefund(ctx context.Context, id string, actor store.Actor) (
 			return refund, seckill.Errorf(seckill.CodeWrongState, "refund %s is %s: only one that was given up is tried again", id, refund.Status)
 		}
 		refund.Status, refund.Attempts = refundDue, 0
-		// The audit's order numbers are the engine's; this one is the provider's word.
+		// The audit has only order numbers of the engine. This one comes from the provider.
 		var order string
 		if _, err := seckill.ParseOrderNo(refund.OrderNo); err == nil {
 			order = refund.OrderNo

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// The order of due orders does not matter, and without one the query ends
-	// at its limit, however many are due.
+	// Due orders are processed in any order. Without ORDER BY the query ends at its limit,
+	// however many are due.
 	sqlDueOrders = `SELECT product_id, order_no FROM tb_seckill_order
 		WHERE status = 0 AND warned IN (0, 1) AND pay_before <= ? AND `
 	sqlOrdersToWarn = `SELECT ` + orderColumns + ` FROM tb_seckill_order
@@ -24,8 +24,7 @@ var (
 			WHERE status = ? AND order_no IN (`,
 		tail: `)`, columns: 1,
 	}
-	// sqlCloseSold closes orders while the store is the seller: it owes the ledger
-	// nothing for them.
+	// sqlCloseSold closes orders while the store is the seller: no release is owed then.
 	sqlCloseSold = list{
 		head: `UPDATE tb_seckill_order SET status = ?, reason = ?, cancel_time = ? WHERE status = ? AND order_no IN (`,
 		tail: `)`, columns: 1,
@@ -33,15 +32,15 @@ var (
 	sqlDropBuyers = list{
 		head: `DELETE FROM tb_user_seckill WHERE quantity <= 0 AND product_id = ? AND user_id IN (`, tail: `)`, columns: 1,
 	}
-	// sqlNewestOrders lets buyer records that remain name a live order.
+	// sqlNewestOrders sets the order number of the remaining buyer records to a live order.
 	sqlNewestOrders = list{
 		head: `UPDATE tb_user_seckill SET order_no = COALESCE((SELECT MAX(o.order_no) FROM tb_seckill_order o
 			WHERE o.user_id = tb_user_seckill.user_id AND o.limit_group = tb_user_seckill.product_id AND o.status IN (0, 1)), order_no)
 			WHERE product_id = ? AND user_id IN (`,
 		tail: `)`, columns: 1,
 	}
-	// The sums keep the database from walking ix_order_due, all that is pending,
-	// for each list of numbers.
+	// The database must not scan ix_order_due, all pending orders, for each list of numbers.
+	// Adding 0 prevents that.
 	sqlDueAmong = list{
 		head: `SELECT product_id, order_no FROM tb_seckill_order WHERE status + 0 = 0 AND pay_before + 0 <= ? AND order_no IN (`,
 		tail: `)`, columns: 1,
@@ -49,10 +48,9 @@ var (
 	sqlWarned = list{head: `UPDATE tb_seckill_order SET warned = 1 WHERE status + 0 = 0 AND warned + 0 = 0 AND order_no IN (`, tail: `)`, columns: 1}
 )
 
-// returnUnits writes that orders of one product, all moved alike from the
-// state from, are closed: their units go back to the stock, and off the buyer
-// records. If the ledger is the seller, the releases are owed under the
-// product's epoch.
+// returnUnits writes orders of one product as closed. All must have moved alike from the status
+// from. Their units return to stock and leave the buyer records. If the ledger is the seller,
+// the releases are owed under the product's epoch.
 func (s *Store) returnUnits(ctx context.Context, tx *session, from seckill.OrderStatus, orders []seckill.Order, kind seckill.EventKind, now time.Time) error {
 	p, err := s.readToChange(ctx, tx, orders[0].ProductID)
 	if err != nil {
@@ -78,7 +76,7 @@ func (s *Store) returnUnits(ctx context.Context, tx *session, from seckill.Order
 		return err
 	}
 	if closed != int64(len(orders)) {
-		return errVersion // somebody moved one of them since we read it
+		return errVersion // one of them was moved since it was read
 	}
 	soldOut, err := wasSoldOut(ctx, tx, &p)
 	if err != nil {
@@ -101,8 +99,8 @@ func (s *Store) returnUnits(ctx context.Context, tx *session, from seckill.Order
 	return countUnits(ctx, tx, p.ID, units{from, -returned}, units{orders[0].Status, returned})
 }
 
-// closeOrders gives orders the state of to, and returns how many were still in
-// the state from.
+// closeOrders writes the state of to into those of the orders that still have status from, and
+// returns their number.
 func closeOrders(ctx context.Context, tx *session, p *productRow, from seckill.OrderStatus, to *seckill.Order, nos []any, now time.Time) (int64, error) {
 	at := millis(now)
 	if p.SoldByStore() {
@@ -111,8 +109,8 @@ func closeOrders(ctx context.Context, tx *session, p *productRow, from seckill.O
 	return tx.execRows(ctx, sqlCloseOrders, []any{int64(to.Status), to.Reason, at, p.Epoch, p.Epoch, at, int64(from)}, nos)
 }
 
-// takeUnits takes units, which are rows of addUnits with negative
-// quantities, off the records of buyers.
+// takeUnits subtracts units from buyer records. units are rows of addUnits with negative
+// quantities.
 func takeUnits(ctx context.Context, tx *session, group uint32, units, buyers []any) error {
 	if _, err := tx.execRows(ctx, tx.dialect.addUnits, nil, units); err != nil {
 		return err
@@ -142,7 +140,7 @@ func (s *Store) Cancel(ctx context.Context, no seckill.OrderNo, reason string, a
 	})
 }
 
-// Refund refunds a paid order, and owes the money back.
+// Refund refunds a paid order and owes the refund.
 func (s *Store) Refund(ctx context.Context, no seckill.OrderNo, actor store.Actor) (seckill.Order, error) {
 	return changed(ctx, s, "refund", func(ctx context.Context, tx *session) (seckill.Order, error) {
 		order, err := readOrder(ctx, tx, no.String())
@@ -164,15 +162,15 @@ func (s *Store) Refund(ctx context.Context, no seckill.OrderNo, actor store.Acto
 	})
 }
 
-// Expire cancels pending orders whose time to pay has passed.
+// Expire cancels pending orders whose pay_before has passed.
 func (s *Store) Expire(ctx context.Context, limit int) ([]seckill.Order, error) {
 	return s.expireListed(ctx, s.dueOrders, limit)
 }
 
-// ExpireOrders cancels those of the orders whose time to pay has passed.
+// ExpireOrders cancels those of the given orders whose pay_before has passed.
 func (s *Store) ExpireOrders(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error) {
 	sorted := slices.SortedFunc(slices.Values(nos), seckill.NewestFirst)
-	sorted = slices.Compact(sorted) // twice the same would be cancelled twice
+	sorted = slices.Compact(sorted) // a number given twice would be cancelled twice
 	args := make([]any, len(sorted))
 	for i, no := range sorted {
 		args[i] = no.String()
@@ -187,7 +185,7 @@ func (s *Store) ExpireOrders(ctx context.Context, nos []seckill.OrderNo) ([]seck
 	return s.expireListed(ctx, list, len(sorted))
 }
 
-// expireListed cancels at most limit orders that list finds due.
+// expireListed cancels at most limit orders that list returns.
 func (s *Store) expireListed(ctx context.Context, list func(ctx context.Context, except []uint32, room int) ([]dueRow[string], error), limit int) ([]seckill.Order, error) {
 	var expired []seckill.Order
 	err := settleDue(ctx, s, &due[string]{
@@ -202,14 +200,14 @@ func (s *Store) expireListed(ctx context.Context, list func(ctx context.Context,
 	return expired, err
 }
 
-// dueOrders lists orders whose time to pay has passed.
+// dueOrders lists pending orders whose pay_before has passed.
 func (s *Store) dueOrders(ctx context.Context, except []uint32, limit int) ([]dueRow[string], error) {
 	others := exceptProducts(except)
 	args := concat([]any{millis(s.now())}, others.with(limit))
 	return listed(ctx, s, "list due orders", sqlDueOrders+others.text()+" LIMIT ?", args, scanDue[string])
 }
 
-// expire cancels those of the listed orders of a product that are still due.
+// expire cancels the listed orders of a product that are still due.
 func (s *Store) expire(ctx context.Context, product uint32, listed []string) ([]seckill.Order, error) {
 	nos := make([]any, len(listed))
 	for i := range listed {
@@ -227,7 +225,7 @@ func (s *Store) expire(ctx context.Context, product uint32, listed []string) ([]
 			return o.Status != seckill.OrderPending || o.PayBefore.After(now)
 		})
 		if len(expired) == 0 {
-			return nil, nil // others were quicker
+			return nil, nil // other transactions moved all of them
 		}
 		for i := range expired {
 			if err := expired[i].Cancel(now, seckill.ReasonExpired); err != nil {
@@ -238,7 +236,7 @@ func (s *Store) expire(ctx context.Context, product uint32, listed []string) ([]
 	})
 }
 
-// WarnExpiring writes order.expiring for orders whose time to pay ends soon.
+// WarnExpiring writes order.expiring for orders whose pay_before is near.
 func (s *Store) WarnExpiring(ctx context.Context, lead time.Duration, limit int) (int, error) {
 	return changed(ctx, s, "warn", func(ctx context.Context, tx *session) (int, error) {
 		now := s.now()
@@ -255,7 +253,7 @@ func (s *Store) WarnExpiring(ctx context.Context, lead time.Duration, limit int)
 			return 0, err
 		}
 		if warned != int64(len(soon)) {
-			return 0, errVersion // another was quicker with one of them
+			return 0, errVersion // another transaction moved one of them
 		}
 		return len(soon), writeOrderEvents(ctx, tx, seckill.EventOrderExpiring, soon, now)
 	})

@@ -13,8 +13,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// mysqlDB is a database on a MySQL or MariaDB server: one pool of connections
-// that write, one of those that read, so that neither can use up the other's.
+// mysqlDB is a database on a MySQL or MariaDB server. It has one pool of connections for writes
+// and one for reads, so that neither can use up the other's.
 type mysqlDB struct {
 	log       *slog.Logger
 	cfg       *mysql.Config
@@ -22,8 +22,8 @@ type mysqlDB struct {
 	readPool  *sql.DB
 	clock     *serverClock
 
-	// sick is set when the server could not serve, as with a full disk. Until a
-	// write succeeds again, ping does not believe less.
+	// sick is set when the server could not serve, for example because its disk is full. Until
+	// a write succeeds again, ping must write and commit.
 	sick   atomic.Bool
 	closed atomic.Bool
 }
@@ -78,7 +78,7 @@ func (db *mysqlDB) write(ctx context.Context, fn func(tx *session) error) (err e
 		return err
 	}
 	open := true
-	defer func() { // also when fn panics
+	defer func() { // also if fn panics
 		if open {
 			undo(ctx, conn, err)
 		}
@@ -91,8 +91,8 @@ func (db *mysqlDB) write(ctx context.Context, fn func(tx *session) error) (err e
 	if err := fn(tx); err != nil {
 		return err
 	}
-	// Unlike SQLite's, this commit may take as long as the network likes, so it
-	// ends with ctx. Whether it happened is then unknown, as the port says.
+	// Unlike SQLite's, this commit may hang with the network, so it ends with ctx. The outcome
+	// is unknown then, as the port says.
 	if _, err := conn.ExecContext(ctx, "COMMIT"); err != nil {
 		return err
 	}
@@ -101,13 +101,13 @@ func (db *mysqlDB) write(ctx context.Context, fn func(tx *session) error) (err e
 	return nil
 }
 
-// maxBegins is how many connections a transaction tries to begin on. The pool
-// finds most of those that were dropped by itself.
+// maxBegins bounds the connections on which one transaction tries to begin. The pool itself
+// finds most connections that were dropped.
 const maxBegins = 10
 
-// begin opens a transaction on a connection of the pool. One that the server
-// has dropped while it waited there is replaced; a server that drops fresh ones
-// too is left alone in between.
+// begin opens a transaction on a connection of the pool. It replaces a connection that the
+// server has dropped while it was idle in the pool. It pauses between attempts, in case the
+// server drops new connections too.
 func begin(ctx context.Context, pool *sql.DB, statements ...string) (*sql.Conn, error) {
 	for try := 1; ; try++ {
 		conn, err := beginOnce(ctx, pool, statements)
@@ -139,8 +139,8 @@ func beginOnce(ctx context.Context, pool *sql.DB, statements []string) (*sql.Con
 	return conn, nil
 }
 
-// undo rolls back, or drops the connection, with which the server rolls back.
-// A server that did not answer is not asked again.
+// undo rolls back, or drops the connection so that the server rolls back. It does not ask a
+// server that has not answered.
 func undo(ctx context.Context, conn *sql.Conn, cause error) {
 	if ctx.Err() == nil && !lostConnection(cause) {
 		if _, err := conn.ExecContext(ctx, "ROLLBACK"); err == nil {
@@ -150,12 +150,12 @@ func undo(ctx context.Context, conn *sql.Conn, cause error) {
 	drop(conn)
 }
 
-// drop makes the pool close the connection instead of keeping it.
+// drop makes the pool close the connection instead of reusing it.
 func drop(conn *sql.Conn) {
 	_ = conn.Raw(func(any) error { return driver.ErrBadConn })
 }
 
-// read runs fn on any of the reading connections.
+// read runs fn on one of the reading connections.
 func (db *mysqlDB) read(ctx context.Context, fn func(r *session) error) error {
 	r := newDirect(db.readPool, &mysqlDialect)
 	if err := db.clock.sync(ctx, r); err != nil {
@@ -164,7 +164,7 @@ func (db *mysqlDB) read(ctx context.Context, fn func(r *session) error) error {
 	return db.failed(fn(r))
 }
 
-// snapshot runs fn on one state of the database, beside any writer.
+// snapshot runs fn on one snapshot of the database, while others may write.
 func (db *mysqlDB) snapshot(ctx context.Context, fn func(r *session) error) (err error) {
 	defer func() { err = db.failed(err) }()
 	conn, err := begin(ctx, db.readPool,
@@ -179,8 +179,8 @@ func (db *mysqlDB) snapshot(ctx context.Context, fn func(r *session) error) (err
 	return fn(newDirect(conn, &mysqlDialect))
 }
 
-// ping asks for a write that finds no row: a server that only reads refuses
-// it. That cannot show a full disk: after a failure ping writes and commits.
+// ping runs a write that matches no row. A read-only server refuses it. It cannot reveal a full
+// disk, so after a failure ping writes and commits.
 func (db *mysqlDB) ping(ctx context.Context) error {
 	errRollback := errors.New("nothing to write")
 	err := db.write(ctx, func(tx *session) error {
@@ -196,7 +196,7 @@ func (db *mysqlDB) ping(ctx context.Context) error {
 	switch {
 	case err == errRollback:
 		return nil
-	case mysqlCode(err) == mysqlNoTable: // to be migrated
+	case mysqlCode(err) == mysqlNoTable: // not migrated yet
 		db.sick.Store(false)
 		return nil
 	}

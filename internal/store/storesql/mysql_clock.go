@@ -8,22 +8,22 @@ import (
 )
 
 const (
-	// clockAge is how long the server's clock is reckoned from one reading of
-	// it. Quartz drifts by some microseconds in that time.
+	// clockAge is how long one reading of the server's clock is used. Quartz clocks drift by
+	// some microseconds in that time.
 	clockAge = 5 * time.Second
 
 	sqlServerClock = `SELECT CAST(UNIX_TIMESTAMP(SYSDATE(6)) * 1000000 AS SIGNED)`
 )
 
-// serverClock is the database server's clock: one for all instances, whose own
-// may be minutes apart. It is read now and then, and reckoned in between by
-// this process's monotonic time, which no step of the wall clock moves.
+// serverClock is the database server's clock, one clock for all instances, whose own clocks may
+// differ by minutes. It is read now and then. Between readings it advances with this process's
+// monotonic time, which no step of the wall clock changes.
 type serverClock struct {
-	start time.Time // with the monotonic reading that all is counted from
+	start time.Time // the monotonic start of all durations here
 
 	mu   sync.Mutex
-	zero time.Time     // the server's clock at start, as far as is known
-	read time.Duration // after start
+	zero time.Time     // the server's time at start, as far as known
+	read time.Duration // when it was last read, after start
 	any  bool
 }
 
@@ -35,7 +35,7 @@ func (c *serverClock) now() time.Time {
 	return c.zero.Add(time.Since(c.start))
 }
 
-// sync reads the server's clock if the last reading is old.
+// sync reads the server's clock if the last reading is older than clockAge.
 func (c *serverClock) sync(ctx context.Context, r *session) error {
 	c.mu.Lock()
 	fresh := c.any && time.Since(c.start)-c.read < clockAge
@@ -52,9 +52,9 @@ func (c *serverClock) sync(ctx context.Context, r *session) error {
 	return nil
 }
 
-// heard takes a reading that the server made between sent and now. It knows
-// the clock only to within that time: what was reckoned so far is kept while
-// it is possible, so that the clock does not go to and fro with the network.
+// heard takes a reading that the server made between sent and now. That gives the server's time
+// only within an interval. The estimate so far is kept if it lies in the interval, so that the
+// clock does not jitter with the network.
 func (c *serverClock) heard(server time.Time, sent, now time.Duration) {
 	earliest, latest := server.Add(-now), server.Add(-sent)
 	c.mu.Lock()

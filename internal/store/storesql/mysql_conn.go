@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// driverConn is what the driver's connection can do.
+// driverConn has the methods of the driver's connection.
 type driverConn interface {
 	driver.Conn
 	driver.ConnBeginTx
@@ -26,8 +26,8 @@ type driverConn interface {
 type mysqlConn struct {
 	driverConn
 	mariaDB bool
-	usual   time.Duration // the server's deadline for a statement; 0: none
-	limit   time.Duration // what it is now
+	usual   time.Duration // the server's default deadline for a statement; 0: none
+	limit   time.Duration // its present deadline
 	stmts   map[list]driver.StmtExecContext
 }
 
@@ -37,9 +37,9 @@ func (c *mysqlConn) setUp(ctx context.Context) error {
 		return err
 	}
 	c.mariaDB = strings.Contains(version, "MariaDB")
-	// Every read sees what has been committed: after a product is locked, all
-	// that its former holder did. And no gaps are locked, in which insertions of
-	// others would wait or meet in deadlocks.
+	// Every read sees what is committed. So after a lock on a product, it sees all changes of
+	// the previous holder. READ COMMITTED also locks no gaps, where inserts would wait or
+	// deadlock.
 	if _, err := c.ExecContext(ctx, "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED", nil); err != nil {
 		return err
 	}
@@ -59,10 +59,10 @@ func (c *mysqlConn) version(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s", cells[0]), nil
 }
 
-// limitStatements sets the server's own deadline for a statement, so that one
-// whose client has gone does not run on for ever. MariaDB has one for all of
-// them in seconds, MySQL one for queries in milliseconds; its writes are of few
-// rows, and end with lockWait.
+// limitStatements sets the server's own deadline for a statement, so that a statement whose
+// client is gone does not run on. MariaDB has one deadline for all statements, in seconds.
+// MySQL has one for queries only, in milliseconds; its writes have few rows and end after
+// lockWait.
 func (c *mysqlConn) limitStatements(ctx context.Context, limit time.Duration) error {
 	query := "SET SESSION max_execution_time = " + fmt.Sprint(limit.Milliseconds())
 	if c.mariaDB {
@@ -73,8 +73,8 @@ func (c *mysqlConn) limitStatements(ctx context.Context, limit time.Duration) er
 	return err
 }
 
-// allow makes sure that the server is not stricter than ctx, such as that of a
-// walk over a million orders.
+// allow raises the server's deadline if ctx allows more time, for example for a walk over a
+// million orders.
 func (c *mysqlConn) allow(ctx context.Context) error {
 	deadline, ok := ctx.Deadline()
 	left := time.Until(deadline)
@@ -83,16 +83,16 @@ func (c *mysqlConn) allow(ctx context.Context) error {
 		return nil
 	case left > c.limit:
 		return c.limitStatements(ctx, left)
-	case c.limit > c.usual && left <= c.usual: // it was raised for another
+	case c.limit > c.usual && left <= c.usual: // it was raised for another call
 		return c.limitStatements(ctx, c.usual)
 	}
 	return nil
 }
 
-// preparedRows is how many rows a prepared list has. Prepared, Confirm took the
-// server a quarter less work: it need not read thousands of values each time.
-// But a statement holds its memory for as long as the connection lives: with
-// 250 rows, those of Confirm hold 5 MB of MariaDB's per connection.
+// preparedRows is the number of rows of a prepared list. When prepared, Confirm costs the
+// server a quarter less work, because it need not parse thousands of values each time. But a
+// prepared statement uses memory as long as its connection lives: at 250 rows the statements of
+// Confirm take 5 MB per connection in MariaDB.
 const preparedRows = 250
 
 func (c *mysqlConn) executeList(ctx context.Context, l list, args []any) (driver.Result, error) {
@@ -126,8 +126,7 @@ func (c *mysqlConn) prepared(ctx context.Context, l list) (driver.StmtExecContex
 	return c.stmts[l], nil
 }
 
-// bulk is direct on one connection, whose statements with a full list are
-// prepared.
+// bulk is direct on one connection. It prepares statements with a full list.
 type bulk struct {
 	direct
 	conn *sql.Conn

@@ -12,32 +12,31 @@ import (
 )
 
 const (
-	// connectTimeout bounds dialling, handshake and settings of a connection. A
-	// frozen server accepts and never greets.
+	// connectTimeout bounds dialling, handshake and settings of a connection. A frozen server
+	// accepts a connection but sends no greeting.
 	connectTimeout = 5 * time.Second
-	// lockWait is how long the server lets a statement wait for a row. Nobody
-	// here holds one for so long.
+	// lockWait is how long the server lets a statement wait for a row lock. Transactions of the
+	// engine are shorter.
 	lockWait = 5 * time.Second
-	// sessionIdle is when the server ends a connection that says nothing: a
-	// process that vanished behind a cut network holds its locks no longer.
-	// Connections that wait in the pool leave it in time.
+	// sessionIdle is when the server closes an idle connection. Without it, a process that
+	// vanished behind a network failure would hold its locks for long. Idle connections leave
+	// the pool before that.
 	sessionIdle = 20 * time.Second
 	poolIdle    = 10 * time.Second
 	// connLife makes connections follow a DNS name to another server.
 	connLife = 10 * time.Minute
 )
 
-// mysqlMode makes the server refuse what it would otherwise bend (texts cut
-// short, numbers clipped, groups with a row picked at random), and is the same
-// on every server.
+// mysqlMode makes the server refuse values that it would otherwise change silently: truncated
+// texts, clipped numbers, groups with a random row. It is the same on every server.
 const mysqlMode = "'STRICT_ALL_TABLES,ONLY_FULL_GROUP_BY,NO_ZERO_DATE,NO_ZERO_IN_DATE,ERROR_FOR_DIVISION_BY_ZERO,NO_ENGINE_SUBSTITUTION'"
 
-// mysqlConfig reads USER:PASS@tcp(HOST:PORT)/DB[?params] and sets what the
-// store relies on, whatever the params say.
+// mysqlConfig parses USER:PASS@tcp(HOST:PORT)/DB[?params] and overrides the settings that the
+// store relies on.
 func mysqlConfig(address string, opt Options) (*mysql.Config, error) {
 	cfg, err := mysql.ParseDSN(address)
 	if err != nil {
-		// The driver's error may quote the address, and with it the password.
+		// The driver's error may contain the address and its password.
 		return nil, errors.New("the address is not of the form USER:PASS@tcp(HOST:PORT)/DB")
 	}
 	if cfg.DBName == "" {
@@ -55,7 +54,7 @@ func mysqlConfig(address string, opt Options) (*mysql.Config, error) {
 	cfg.CheckConnLiveness = true
 	cfg.Logger = &driverLog{opt.Logger}
 	if opt.TLS != nil {
-		cfg.TLS, cfg.AllowFallbackToPlaintext = opt.TLS, false // the driver clones it, and adds the server's name
+		cfg.TLS, cfg.AllowFallbackToPlaintext = opt.TLS, false // the driver clones it and adds the server's name
 	}
 	if cfg.Timeout == 0 {
 		cfg.Timeout = connectTimeout
@@ -76,16 +75,16 @@ func mysqlConfig(address string, opt Options) (*mysql.Config, error) {
 
 func seconds(d time.Duration) string { return fmt.Sprint(int64(d / time.Second)) }
 
-// driverLog is where the driver notes connections that it gives up. The store
-// returns errors; these lines only explain them.
+// driverLog logs connections that the driver gives up. The store returns the errors; these
+// lines only explain them.
 type driverLog struct{ log *slog.Logger }
 
 func (l *driverLog) Print(v ...any) {
 	l.log.Debug("store: mysql driver", "says", fmt.Sprint(v...))
 }
 
-// connector makes connections that are ready to use: set up as mysqlConfig
-// says, and as only a statement can say.
+// connector makes connections that are ready to use. It applies mysqlConfig, and runs the
+// statements for the other settings.
 type connector struct {
 	driver.Connector
 	limit time.Duration // the server's deadline for a statement; 0 is none
@@ -99,12 +98,12 @@ func newConnector(cfg *mysql.Config, limit time.Duration) (*connector, error) {
 	return &connector{inner, limit}, nil
 }
 
-// errConnect says that there is no connection. Whatever the server's reason, it
-// is none of a claim.
+// errConnect means that there is no connection. Whatever reason the server gives, the claim is
+// not at fault.
 var errConnect = errors.New("connect to the database")
 
-// Connect bounds what the driver leaves unbounded: database/sql opens
-// connections in the background too, where no caller's deadline reaches.
+// Connect adds a timeout that the driver lacks: database/sql also opens connections in the
+// background, without the deadline of a caller.
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, connectTimeout)
 	defer cancel()

@@ -16,8 +16,7 @@ import (
 	"seckill/internal/store"
 )
 
-// Error numbers of MySQL and MariaDB. They mean the same in both, unless said
-// otherwise.
+// Error numbers of MySQL and MariaDB. Both use them alike unless a comment says otherwise.
 const (
 	mysqlTaken        = 1062 // duplicate entry for a unique key
 	mysqlNoTable      = 1146
@@ -27,21 +26,21 @@ const (
 	mysqlWriteError   = 1026
 	mysqlCommitFailed = 1180
 	mysqlLockWait     = 1205
-	mysqlNoLockName   = 3057 // MySQL: a named lock whose name is NULL; MariaDB answers NULL
+	mysqlNoLockName   = 3057 // MySQL: named lock with the name NULL; MariaDB returns NULL instead
 )
 
-// mysqlContended are errors of a transaction that gave way to another, and was
-// rolled back, or its statement was.
+// mysqlContended are errors after which the transaction, or its statement, was rolled back in
+// favour of another one.
 var mysqlContended = map[uint16]bool{
-	1020: true, // MariaDB: a record was changed since it was read
+	1020: true, // MariaDB: a record changed after it was read
 	1213: true, // deadlock
-	3101: true, // MySQL: the group certified another's commit first
+	3101: true, // MySQL group replication: another commit was certified first
 }
 
-// mysqlAway are errors of a server that is there and cannot serve.
+// mysqlAway are errors of a server that runs but cannot serve.
 var mysqlAway = map[uint16]bool{
 	mysqlDiskFull: true, mysqlTableFull: true, mysqlEngineError: true, mysqlWriteError: true, mysqlCommitFailed: true,
-	mysqlNoTable: true, // not migrated, or another database's name: nothing is wrong with a claim
+	mysqlNoTable: true, // not migrated, or another database's name: the claim is not at fault
 	1037:         true, // out of memory
 	1038:         true, // out of sort memory
 	1040:         true, // too many connections
@@ -58,34 +57,34 @@ var mysqlAway = map[uint16]bool{
 	1130:         true, // host not allowed
 	1203:         true, // too many connections of this user
 	1206:         true, // no memory for more locks
-	1226:         true, // a limit of this user
-	1290:         true, // read-only, or another option that forbids
+	1226:         true, // a resource limit of this user
+	1290:         true, // read-only, or another option that forbids the statement
 	1317:         true, // query was killed
-	1665:         true, // the binary log is of statements, which READ COMMITTED cannot be
+	1665:         true, // the binary log is statement-based, which READ COMMITTED does not allow
 	1792:         true, // read-only transaction
 	1836:         true, // read-only mode
 	1927:         true, // MariaDB: connection was killed
 	1969:         true, // MariaDB: max_statement_time
 	3024:         true, // MySQL: max_execution_time
-	3100:         true, // MySQL: before_commit hook failed, as of a group that lost its quorum
+	3100:         true, // MySQL: before_commit hook failed, for example because the group lost its quorum
 	3159:         true, // MySQL: only TLS is allowed
 	3168:         true, // MySQL: server is not available
 	4031:         true, // MySQL: connection was idle too long
 }
 
-// ErrRefused says that the address, the user, the password or the database is
-// wrong: waiting for the server does not help.
+// ErrRefused means that the address, user, password or database is wrong. Waiting for the
+// server does not help.
 var ErrRefused = errors.New("the database refuses this user or database (store.dsn)")
 
-// ErrUntrusted says that the server is there, and does not show by TLS that it is
-// the one: waiting does not help.
+// ErrUntrusted means that the server runs, but TLS does not prove its identity. Waiting does
+// not help.
 var ErrUntrusted = errors.New("the database cannot be trusted")
 
-// mysqlRefusals are errors of a server that is well, and refuses the address,
-// with what to do.
+// mysqlRefusals are errors of a healthy server that refuses the address, with the advice for
+// the operator.
 var mysqlRefusals = map[uint16]string{
 	1044: "grant the user its rights on that database, or name another",
-	1045: "check user and password, whether the user may come from this host, and whether the server wants TLS (store.tls_ca, or tls=true in store.dsn); if the server names the user @'localhost', an anonymous user there may shadow it (DROP USER ''@'localhost')", // MariaDB says the same to all four
+	1045: "check user and password, whether the user may come from this host, and whether the server wants TLS (store.tls_ca, or tls=true in store.dsn); if the server names the user @'localhost', an anonymous user there may shadow it (DROP USER ''@'localhost')", // MariaDB gives this code in all four cases
 	1049: "create that database, or name another",
 	1142: "grant the user that right on the database: docs/deploy.md lists what the engine needs, and what migrations need besides",
 	1820: "give the user a new password: this one has expired",
@@ -96,8 +95,8 @@ var mysqlRefusals = map[uint16]string{
 	3159: "it speaks TLS only: set store.tls_ca, or add tls=true to store.dsn",
 }
 
-// refusal is the error of a server that refuses the address, and what to do;
-// nil for another error.
+// refusal returns the error of a server that refuses the address, with advice, or nil for any
+// other error.
 func refusal(err error) error {
 	var certificate *tls.CertificateVerificationError
 	switch {
@@ -111,7 +110,7 @@ func refusal(err error) error {
 		return nil
 	}
 	var said *mysql.MySQLError
-	errors.As(err, &said) // alone: that the store is unavailable is no news then
+	errors.As(err, &said) // without the wrapper "store is unavailable", which adds nothing here
 	return fmt.Errorf("%w: %w: %s", ErrRefused, said, advice)
 }
 
@@ -123,7 +122,7 @@ func mysqlCode(err error) uint16 {
 	return 0
 }
 
-// failed gives an error of the database its meaning in the port.
+// failed maps an error of the database to one of the port.
 func (db *mysqlDB) failed(err error) error {
 	var refusal *seckill.Error
 	if err == nil || errors.As(err, &refusal) {
@@ -148,8 +147,7 @@ func (db *mysqlDB) failed(err error) error {
 	return err
 }
 
-// lostConnection reports whether the server could not be asked, or did not
-// answer in time.
+// lostConnection reports whether the server could not be asked, or did not answer in time.
 func lostConnection(err error) bool {
 	for _, lost := range []error{
 		context.DeadlineExceeded, context.Canceled, driver.ErrBadConn, mysql.ErrInvalidConn, mysql.ErrBusyBuffer,
@@ -160,6 +158,6 @@ func lostConnection(err error) bool {
 		}
 	}
 	var network net.Error
-	var certificate *tls.CertificateVerificationError // as of one that has ended since
+	var certificate *tls.CertificateVerificationError // for example, a certificate that has expired since
 	return errors.As(err, &network) || errors.As(err, &certificate)
 }

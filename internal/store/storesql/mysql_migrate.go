@@ -15,19 +15,19 @@ import (
 var mysqlMigrations embed.FS
 
 const (
-	// The name is the server's, so it has the database's in it; MySQL takes 64
-	// characters. (From 9.6 on it has no MD5 by itself.)
+	// Named locks belong to the server, so the name includes the database's. MySQL allows 64
+	// characters, and has no MD5 by itself from 9.6 on.
 	sqlMigrateLock     = `CONCAT('seckill.migrate.', LEFT(SHA2(DATABASE(), 256), 32))`
 	sqlTakeMigrateLock = `SELECT GET_LOCK(` + sqlMigrateLock + `, 1)`
 	sqlFreeMigrateLock = `SELECT RELEASE_LOCK(` + sqlMigrateLock + `)`
-	// sqlFirstVersion completes a table of versions whose creator died before it
-	// wrote the first row. goose refuses such a table.
+	// sqlFirstVersion completes a version table whose creator died before it wrote the first
+	// row. goose refuses such a table.
 	sqlFirstVersion = `INSERT INTO goose_db_version (version_id, is_applied) SELECT 0, 1 FROM (SELECT 1) AS once
 		WHERE NOT EXISTS (SELECT 1 FROM goose_db_version)`
 )
 
-// migrate applies the migrations that are missing, one process at a time: its
-// connection holds a named lock, which the server frees when it goes.
+// migrate applies the missing migrations, one process at a time. Its connection holds a named
+// lock, which the server frees when the connection closes.
 func (db *mysqlDB) migrate(ctx context.Context) (err error) {
 	defer func() { err = cmp.Or(refusal(err), db.failed(err)) }()
 	pool, err := db.migrationPool()
@@ -68,9 +68,9 @@ func (db *mysqlDB) version(ctx context.Context) (current, latest int64, err erro
 	return current, latest, err
 }
 
-// migrationPool has connections without the server's deadline for statements: on a
-// busy disk a table takes seconds to create. The connection that holds the lock is
-// idle meanwhile, so the server must not end it.
+// migrationPool has connections without the server's deadline for statements: on a busy disk it
+// takes seconds to create a table. The connection with the lock is idle meanwhile, so the
+// server must not close it.
 func (db *mysqlDB) migrationPool() (*sql.DB, error) {
 	cfg := db.cfg.Clone()
 	cfg.Params["wait_timeout"] = seconds(migrateTimeout)
@@ -81,7 +81,7 @@ func (db *mysqlDB) migrationPool() (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// takeMigrateLock asks for the lock again and again, so that ctx can end it.
+// takeMigrateLock polls for the lock, so that ctx can end the wait.
 func takeMigrateLock(ctx context.Context, conn *sql.Conn) error {
 	for {
 		var got sql.NullInt64
@@ -89,7 +89,7 @@ func takeMigrateLock(ctx context.Context, conn *sql.Conn) error {
 		if err != nil && mysqlCode(err) != mysqlNoLockName {
 			return fmt.Errorf("wait for another migration: %w", err)
 		}
-		if !got.Valid { // and would be so again
+		if !got.Valid { // a retry would give the same
 			return errors.New("the server cannot give the lock of migrations: no database is selected, or it has no memory for it")
 		}
 		if got.Int64 == 1 {

@@ -9,10 +9,9 @@ import (
 	"seckill/internal/store"
 )
 
-// orderColumns are those of an order. A live order that the ledger sold is
-// always of its product's epoch, so that opening an epoch need not write a
-// million rows; the row gets its own when it dies. It is what is left of the
-// epoch of a product that somebody deleted.
+// orderColumns are the columns of an order. A live order that the ledger sold always has its
+// product's epoch, so that opening an epoch need not write a million rows. The row gets its own
+// epoch when the order dies. That epoch also remains if somebody deletes the product's row.
 const orderColumns = `order_no, user_id, product_id, limit_group, product_name, price_cents, currency, quantity, ref, idem_key,
 	status, reason, create_time, pay_before, pay_time, cancel_time,
 	CASE WHEN origin <> 0 THEN 0
@@ -57,13 +56,13 @@ func readOrder(ctx context.Context, r *session, no string) (seckill.Order, error
 	return order, err
 }
 
-// owing is the epoch under which the release of an order is owed.
+// owing is the epoch under which a release is owed, and whether one is owed.
 type owing struct {
 	epoch uint64
 	owed  bool
 }
 
-// insertArgs appends the row of an order. at is since when a release is owed.
+// insertArgs appends the row of an order. at is the time since which a release is owed.
 func insertArgs(args []any, o *seckill.Order, no string, owes owing, at int64) []any {
 	args = append(args, no, buyerBytes(o.Buyer), o.ProductID, o.Group, o.ProductName, o.PriceCents, o.Currency,
 		o.Quantity, o.Ref, nullText(o.Key), int64(o.Status), o.Reason, millis(o.CreatedAt), nullMillis(o.PayBefore),
@@ -84,7 +83,7 @@ func (s *Store) Order(ctx context.Context, no seckill.OrderNo) (seckill.Order, e
 	return o, err
 }
 
-// PendingUntil is the latest pay_before of the pending orders of products.
+// PendingUntil returns the latest pay_before of the pending orders of products.
 func (s *Store) PendingUntil(ctx context.Context, products []uint32) (map[uint32]time.Time, error) {
 	until := make(map[uint32]time.Time)
 	err := s.read(ctx, "read until when orders are pending", func(ctx context.Context, r *session) error {
@@ -120,8 +119,8 @@ func (s *Store) SearchOrders(ctx context.Context, filter store.OrderFilter) ([]s
 	return listed(ctx, s, "search orders", query, args, scanOrder)
 }
 
-// searchOrders is a search and its arguments. It reads the index whose order is
-// the page's, or all orders of a buyer, of whom the limits leave few.
+// searchOrders returns a search and its arguments. It reads an index in the order of the page,
+// or all orders of a buyer, which are few because of the limits.
 func (d *dialect) searchOrders(filter *store.OrderFilter) (string, []any) {
 	var where conditions
 	var index string
@@ -147,7 +146,7 @@ func (d *dialect) searchOrders(filter *store.OrderFilter) (string, []any) {
 		where.add("status = ?", int64(*filter.Status))
 	}
 	if filter.Ref != "" {
-		where.add("ref = ? AND ref <> ''", filter.Ref) // SQLite's index leaves out the others
+		where.add("ref = ? AND ref <> ''", filter.Ref) // the second condition lets SQLite's partial index serve
 	}
 	if !filter.Before.IsZero() {
 		where.add("order_no < ?", filter.Before.String())

@@ -12,7 +12,7 @@ import (
 	"seckill/internal/store"
 )
 
-// What a movement of money is, and where it stands.
+// The types of rows in tb_payment.
 const (
 	typePayment = "payment"
 	typeRefund  = "refund"
@@ -24,7 +24,7 @@ const (
 	refundFailed = "failed"
 )
 
-// Why money goes back.
+// The reasons of refunds.
 const (
 	refundLate     = "late"
 	refundDoubled  = "doubled"
@@ -58,7 +58,7 @@ const (
 	sqlRefundKnown = `SELECT 1 FROM tb_payment WHERE id = ? AND type = 'refund'`
 )
 
-// paymentRow is a movement of money with the product that it is about.
+// paymentRow is a payment or refund with its product.
 type paymentRow struct {
 	store.Payment
 	product uint32
@@ -144,14 +144,14 @@ func (s *Store) recordPayment(ctx context.Context, tx *session, notice *payment.
 	return store.PaymentExcess, s.oweRefund(ctx, tx, &money, excess, now)
 }
 
-// payOrder makes a pending order paid.
+// payOrder marks a pending order as paid.
 func payOrder(ctx context.Context, tx *session, order *seckill.Order, now time.Time) error {
 	from := order.Status
 	if err := order.Pay(now); err != nil {
 		return err
 	}
 	err := compared(tx.exec(ctx, sqlPayOrder, int64(order.Status), millis(now), order.OrderNo.String(), int64(from)))
-	if err != nil { // somebody moved it since we read it
+	if err != nil { // the order was moved since it was read
 		return err
 	}
 	if err := writeOrderEvents(ctx, tx, seckill.EventOrderPaid, []seckill.Order{*order}, now); err != nil {
@@ -171,8 +171,7 @@ func insertPayment(ctx context.Context, tx *session, p *paymentRow, traded, now 
 	return err
 }
 
-// oweRefund owes the whole of a payment back. The database refuses a second
-// refund of one payment.
+// oweRefund owes a refund of the whole payment. A unique key refuses a second refund of it.
 func (s *Store) oweRefund(ctx context.Context, tx *session, money *paymentRow, reason string, now time.Time) error {
 	id, err := newID("RF", s.opt.Random)
 	if err != nil {
@@ -186,7 +185,7 @@ func (s *Store) oweRefund(ctx context.Context, tx *session, money *paymentRow, r
 	return writeRefundEvent(ctx, tx, seckill.EventRefundRequired, &refund, now)
 }
 
-// oweApplied owes back the payment that paid an order.
+// oweApplied owes the refund of the payment that paid an order.
 func (s *Store) oweApplied(ctx context.Context, tx *session, no string, now time.Time) error {
 	applied, err := queryPayments(ctx, tx, sqlApplied, no)
 	if err != nil {
@@ -198,12 +197,12 @@ func (s *Store) oweApplied(ctx context.Context, tx *session, no string, now time
 	return s.oweRefund(ctx, tx, &applied[0], refundOperator, now)
 }
 
-// RefundsDue lists refunds that the provider has to make now.
+// RefundsDue lists refunds that are due at the provider now.
 func (s *Store) RefundsDue(ctx context.Context, limit int) ([]store.Payment, error) {
 	return s.listPayments(ctx, sqlRefundsDue, millis(s.now()), limit)
 }
 
-// Payments lists money, newest first.
+// Payments lists payments and refunds, newest first.
 func (s *Store) Payments(ctx context.Context, filter store.PaymentFilter) ([]store.Payment, error) {
 	before, err := s.paymentBefore(ctx, filter.Before)
 	if err != nil {
@@ -227,8 +226,7 @@ func (s *Store) Payments(ctx context.Context, filter store.PaymentFilter) ([]sto
 	return all[:min(len(all), filter.Limit)], nil
 }
 
-// paymentBefore reads the payment behind which a page begins; without an id
-// there is none.
+// paymentBefore reads the payment that a page follows, if an id is given.
 func (s *Store) paymentBefore(ctx context.Context, id string) (before store.Payment, err error) {
 	if id == "" {
 		return before, nil
@@ -243,8 +241,8 @@ func (s *Store) paymentBefore(ctx context.Context, id string) (before store.Paym
 	return found[0], nil
 }
 
-// pageOfPayments is a page of one type and its arguments, read from the index
-// whose order is the page's.
+// pageOfPayments returns the query for a page of one type, and its arguments. It reads an index
+// in the order of the page.
 func (d *dialect) pageOfPayments(filter *store.PaymentFilter, kind string, before *store.Payment) (string, []any) {
 	var where conditions
 	where.add("type = ?", kind)
@@ -253,7 +251,7 @@ func (d *dialect) pageOfPayments(filter *store.PaymentFilter, kind string, befor
 		index = "ix_payment_product"
 		where.add("product_id = ?", filter.ProductID)
 	}
-	if filter.OrderNo != "" { // which has few
+	if filter.OrderNo != "" { // an order has few payments
 		index = "ix_payment_order"
 		where.add("order_no = ?", filter.OrderNo)
 	}
@@ -265,7 +263,7 @@ func (d *dialect) pageOfPayments(filter *store.PaymentFilter, kind string, befor
 	case before.ID == "":
 	case kind == before.Type:
 		where.add("create_time <= ? AND (create_time < ? OR id < ?)", at, at, before.ID)
-	case kind < before.Type: // in one millisecond refunds come first
+	case kind < before.Type: // within one millisecond refunds come first
 		where.add("create_time <= ?", at)
 	default:
 		where.add("create_time < ?", at)
@@ -278,7 +276,7 @@ func (s *Store) RefundDone(ctx context.Context, id string) error {
 	return s.changeRefund(ctx, id, func(ctx context.Context, tx *session) error {
 		now := s.now()
 		n, err := tx.exec(ctx, sqlRefundDone, millis(now), id)
-		if err != nil || n == 0 { // it was done before
+		if err != nil || n == 0 { // it was settled before
 			return err
 		}
 		refund, err := queryPayments(ctx, tx, sqlRefund, id)
@@ -289,7 +287,7 @@ func (s *Store) RefundDone(ctx context.Context, id string) error {
 	})
 }
 
-// RefundFailed notes an attempt that failed.
+// RefundFailed records a failed attempt.
 func (s *Store) RefundFailed(ctx context.Context, id, reason string, delay time.Duration) error {
 	return s.changeRefund(ctx, id, func(ctx context.Context, tx *session) error {
 		status, next := refundDue, any(millis(s.now().Add(delay)))

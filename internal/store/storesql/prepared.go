@@ -12,9 +12,8 @@ type preparer interface {
 	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
 }
 
-// prepared is a runner that prepares each statement once. Statements come
-// from constants, and lists in them have sizes that are powers of two up to
-// chunkRows, so that there is a bounded number of them.
+// prepared is a runner that prepares each statement once. Statements are constants, and their
+// lists have sizes that are powers of two up to chunkRows. So their number is bounded.
 type prepared struct {
 	on preparer
 
@@ -46,8 +45,8 @@ func (p *prepared) prepare(ctx context.Context, st statement) (*sql.Stmt, error)
 	if stmt := p.known(st, nil); stmt != nil {
 		return stmt, nil
 	}
-	// Without the lock: a pool may have to wait for a connection here, and must
-	// not make those wait who need none.
+	// Not under the lock: a pool may have to wait for a connection here. Calls that need none
+	// must not wait with it.
 	stmt, err := p.on.PrepareContext(ctx, st.text())
 	if err != nil {
 		return nil, err
@@ -56,10 +55,10 @@ func (p *prepared) prepare(ctx context.Context, st statement) (*sql.Stmt, error)
 	if first == stmt {
 		return first, nil
 	}
-	return first, stmt.Close() // another reader was quicker
+	return first, stmt.Close() // another reader was faster
 }
 
-// known finds a statement, and keeps one that is not there yet.
+// known returns a kept statement. If there is none, it keeps the given one.
 func (p *prepared) known(st statement, keep *sql.Stmt) *sql.Stmt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -70,7 +69,7 @@ func (p *prepared) known(st statement, keep *sql.Stmt) *sql.Stmt {
 	return found
 }
 
-// close gives the statements back.
+// close closes the statements.
 func (p *prepared) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,10 +19,10 @@ const productColumns = `id, ref, product_name, price_cents, currency, stock, off
 const (
 	sqlProduct  = `SELECT ` + productColumns + ` FROM tb_seckill_product WHERE id = ? AND deleting = 0`
 	sqlProducts = `SELECT ` + productColumns + ` FROM tb_seckill_product WHERE id > ? AND deleting = 0 ORDER BY id LIMIT ?`
-	// sqlIDTaken tells an id that is taken, 0, from one that was.
+	// sqlIDTaken finds an id: 0 for one that is in use, 1 for one that was deleted.
 	sqlIDTaken = `SELECT deleting FROM tb_seckill_product WHERE id = ? UNION ALL SELECT 1 FROM tb_deleted_product WHERE id = ?`
 
-	// sqlCurrentGroups are the limit groups of current products, each by an index.
+	// sqlCurrentGroups are the limit groups of current products. Each part uses an index.
 	sqlCurrentGroups = `(SELECT limit_group AS current FROM tb_seckill_product WHERE ended_time IS NULL
 		UNION SELECT limit_group FROM tb_seckill_product WHERE ended_time > ?
 		UNION SELECT limit_group FROM tb_seckill_product WHERE seller = 1
@@ -41,12 +41,11 @@ const (
 
 	sqlGroupShared = `SELECT 1 FROM tb_seckill_product WHERE limit_group = ? AND id <> ? AND deleting = 0 LIMIT 1`
 
-	// sqlFirstStock is a new product's stock and offered, without growing the
-	// version that it is created with.
+	// sqlFirstStock sets stock and offered of a new product without a new version.
 	sqlFirstStock = `UPDATE tb_seckill_product SET stock = ?, offered = ?, log_seq = 1 WHERE id = ?`
 
-	// The version makes a sale over the counter that read the state before read
-	// it again: after a pause nothing more is sold.
+	// The new version makes a concurrent sale by the store fail and read the state again. So
+	// nothing is sold after a pause.
 	sqlSetState     = `UPDATE tb_seckill_product SET state = ?, version = version + 1 WHERE id = ?`
 	sqlInstructed   = `SELECT 1 FROM tb_audit WHERE product_id = ? AND detail = ? AND detail <> '' LIMIT 1`
 	sqlBeginRebuild = `UPDATE tb_seckill_product SET rebuilding = 1 WHERE id = ? AND epoch = ? AND seller = 0`
@@ -57,11 +56,11 @@ const (
 	sqlAnnounceEnded   = `UPDATE tb_seckill_product SET ended_time = ?, uncounted = CASE WHEN epoch > 0 THEN 1 ELSE 0 END WHERE id = ? AND ended_time IS NULL`
 )
 
-// productRow is a product with what only the store knows of it.
+// productRow is a product with its columns that only the store uses.
 type productRow struct {
 	seckill.Product
 	logSeq         int64
-	started, ended bool // announced
+	started, ended bool // whether sale.started and sale.ended were written
 }
 
 func scanProduct(row scanner, p *productRow) error {
@@ -87,7 +86,7 @@ func queryProduct(ctx context.Context, r *session, query string, id uint32) (pro
 	return p, err
 }
 
-// readToChange is lockProduct ahead of a compare-and-set.
+// readToChange locks and reads a product before a compare-and-set.
 func (s *Store) readToChange(ctx context.Context, tx *session, id uint32) (productRow, error) {
 	p, err := lockProduct(ctx, tx, id)
 	if err == nil && s.afterRead != nil {
@@ -111,12 +110,12 @@ func (s *Store) Products(ctx context.Context, filter store.ProductFilter) ([]sec
 	return s.listProducts(ctx, sqlProducts, filter.After, filter.Limit)
 }
 
-// CurrentProducts reads the products that are looked after, by id.
+// CurrentProducts lists the products that background duties look after.
 func (s *Store) CurrentProducts(ctx context.Context) ([]seckill.Product, error) {
 	return s.listProducts(ctx, sqlCurrentProducts, s.currentSince())
 }
 
-// currentSince is when a sale ended at the latest that is no longer current.
+// currentSince is the time from which an ended sale is still current.
 func (s *Store) currentSince() int64 { return millis(s.now().Add(-store.CurrentFor)) }
 
 func (s *Store) listProducts(ctx context.Context, query string, args ...any) ([]seckill.Product, error) {
@@ -173,8 +172,8 @@ func (s *Store) CreateProduct(ctx context.Context, p seckill.Product, actor stor
 	return created.Product, err
 }
 
-// checkFree refuses an id that is taken, or was: what still speaks of the product
-// before, such as an entry that a broker delivers again, must not meet another.
+// checkFree refuses an id that is or was in use. Old messages, such as an entry that a broker
+// delivers again, must not reach another product.
 func checkFree(ctx context.Context, tx *session, id uint32) error {
 	var deleted int
 	found, err := tx.row(ctx, sqlIDTaken, []any{id, id}, &deleted)
@@ -187,8 +186,8 @@ func checkFree(ctx context.Context, tx *session, id uint32) error {
 	return seckill.Errorf(seckill.CodeWrongState, "product %d exists", id)
 }
 
-// newShardKey draws the secret that spreads buyers over the shards; 0 where there
-// is one shard.
+// newShardKey draws the secret that spreads buyers over the shards. It is 0 if there is one
+// shard.
 func (s *Store) newShardKey(p *seckill.Product) (int64, error) {
 	if p.Shards <= 1 {
 		return 0, nil
@@ -211,14 +210,13 @@ func firstStock(ctx context.Context, tx *session, p *seckill.Product, now time.T
 	return err
 }
 
-// checkGroup holds members of a limit group to one limit and one number of
-// shards, and gives them the owner's shard key: the buyer's marks stand beside the
-// shard of the same index.
+// checkGroup checks that members of a limit group share limit and number of shards, and gives
+// them the owner's shard key: a buyer's marks are stored next to the shard with the same index.
 func checkGroup(ctx context.Context, tx *session, p *seckill.Product) error {
 	if p.Group == p.ID {
 		return nil
 	}
-	owner, err := lockProduct(ctx, tx, p.Group) // a patch of its limit waits for us
+	owner, err := lockProduct(ctx, tx, p.Group) // a change of the owner's limit must wait for this transaction
 	switch {
 	case seckill.CodeNotFound.In(err):
 		return seckill.Errorf(seckill.CodeBadRequest, "limit_group %d is no product", p.Group)
@@ -238,7 +236,7 @@ func checkGroup(ctx context.Context, tx *session, p *seckill.Product) error {
 	p.ShardKey = owner.ShardKey
 	var deleting uint32
 	found, err := tx.row(ctx, sqlGroupDeleting, []any{p.Group}, &deleting)
-	if err == nil && found { // until then the ledger and the store count its units differently
+	if err == nil && found { // until it is deleted, ledger and store count its units differently
 		err = seckill.Errorf(seckill.CodeWrongState, "product %d of limit_group %d is being deleted; ask again when it is gone", deleting, p.Group)
 	}
 	return err
@@ -280,7 +278,7 @@ func (s *Store) PatchProduct(ctx context.Context, id uint32, patch store.Product
 	})
 }
 
-// applyPatch changes p and says what changed, for the audit.
+// applyPatch changes p and returns the changes for the audit.
 func applyPatch(p *seckill.Product, patch store.ProductPatch) (changes []string) {
 	set(&changes, "name", &p.Name, patch.Name)
 	set(&changes, "ref", &p.Ref, patch.Ref)
@@ -294,7 +292,7 @@ func applyPatch(p *seckill.Product, patch store.ProductPatch) (changes []string)
 	return changes
 }
 
-// set sets a field to a value that is given, and says so.
+// set sets a field if a value is given, and records the change.
 func set[T any](changes *[]string, name string, field, value *T) {
 	if value != nil {
 		*changes = append(*changes, fmt.Sprintf("%s %v -> %v", name, *field, *value))
@@ -341,7 +339,7 @@ func (s *Store) SetState(ctx context.Context, id uint32, in seckill.Instruction)
 	})
 }
 
-// instructed is the detail of the audit line by which an instruction is known.
+// instructed returns the detail of the audit line that identifies an instruction.
 func instructed(in *seckill.Instruction) string {
 	if in.ID == "" {
 		return ""
@@ -360,7 +358,7 @@ func moveState(ctx context.Context, tx *session, p *productRow, state seckill.Sa
 	return writeStateEvent(ctx, tx, p, now)
 }
 
-// writeStateEvent tells of the state that a sale has come to.
+// writeStateEvent writes the event of the sale's new state.
 func writeStateEvent(ctx context.Context, tx *session, p *productRow, now time.Time) error {
 	switch p.State {
 	case seckill.SalePaused:
@@ -377,7 +375,7 @@ func (s *Store) Announce(ctx context.Context, id uint32, kind seckill.EventKind)
 	if kind != seckill.EventSaleStarted && kind != seckill.EventSaleEnded {
 		return false, seckill.Errorf(seckill.CodeBadRequest, "cannot announce %q", kind)
 	}
-	// The usual answer is no, and reading it costs no write.
+	// Usually the event was written before. This read saves the write.
 	var p productRow
 	err = s.read(ctx, "announce", func(ctx context.Context, r *session) (err error) {
 		p, err = readProduct(ctx, r, id)
@@ -396,7 +394,7 @@ func (s *Store) Announce(ctx context.Context, id uint32, kind seckill.EventKind)
 	return wrote && err == nil, err
 }
 
-// announce writes the event of a product that the transaction has locked.
+// announce writes the event for a product that the transaction has locked.
 func announce(ctx context.Context, tx *session, p *productRow, kind seckill.EventKind, now time.Time) (bool, error) {
 	query := sqlAnnounceStarted
 	if kind == seckill.EventSaleEnded {
@@ -417,7 +415,7 @@ func (s *Store) BeginRebuild(ctx context.Context, id uint32, epoch uint64) error
 	})
 }
 
-// EndRebuild takes the mark back.
+// EndRebuild clears the mark.
 func (s *Store) EndRebuild(ctx context.Context, id uint32, epoch uint64) error {
 	return s.change(ctx, "rebuilding", func(ctx context.Context, tx *session) error {
 		p, err := s.readToChange(ctx, tx, id)

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// An index covers this: no order row is read.
+	// An index covers this query, so it reads no order row.
 	sqlUnits = `SELECT status, epoch, shard, release_epoch IS NULL, origin, SUM(quantity) FROM tb_seckill_order
 		WHERE product_id = ? GROUP BY status, epoch, shard, release_epoch, origin`
 	sqlLetterUnits = `SELECT shard, epoch = ?, COUNT(*), SUM(quantity), MIN(create_time) FROM tb_dead_letter
@@ -19,7 +19,7 @@ const (
 	sqlSaveReconciliation = `INSERT INTO tb_reconciliation (product_id, create_time, balanced, body) VALUES (?, ?, ?, ?)`
 	sqlReconciliations    = `SELECT id, product_id, create_time, balanced, body FROM tb_reconciliation`
 	sqlUncountedEnds      = `SELECT id FROM tb_seckill_product WHERE uncounted = 1 AND deleting = 0 ORDER BY ended_time, id LIMIT ?`
-	// A report of the end's own millisecond may have begun before the end.
+	// A report in the same millisecond as the end may have begun before the end.
 	sqlCounted = `UPDATE tb_seckill_product SET uncounted = 0 WHERE id = ? AND uncounted = 1 AND ended_time < ?`
 )
 
@@ -61,8 +61,8 @@ func countOrders(ctx context.Context, r *session, f *store.Figures) error {
 	var all seckill.Counted
 	err := eachUnits(ctx, r, f.Product.ID, func(u *orderSum) {
 		u.addTo(&all)
-		// A row that the store sold itself has no epoch, unless the ledger had been
-		// asked for the same number: then its mark is there to be released.
+		// An order that the store sold has no epoch, unless the ledger has sold the same
+		// number: then it has the epoch of the mark to release.
 		present := u.marked() || u.epoch == f.Product.Epoch
 		if !present || u.shard < 0 || u.shard >= len(f.Shards) {
 			return
@@ -80,7 +80,7 @@ func countOrders(ctx context.Context, r *session, f *store.Figures) error {
 	return err
 }
 
-// orderSum is the units of a product's orders that are alike.
+// orderSum is the units of a product's orders with the same status, epoch, shard and origin.
 type orderSum struct {
 	knownOrder
 	epoch uint64
@@ -104,7 +104,7 @@ func (u *orderSum) addTo(c *seckill.Counted) {
 	}
 }
 
-// eachUnits hands over the sums of all orders of a product.
+// eachUnits calls each with the sums of all orders of a product.
 func eachUnits(ctx context.Context, r *session, product uint32, each func(*orderSum)) error {
 	return r.query(ctx, sqlUnits, []any{product}, func(row scanner) error {
 		var u orderSum
@@ -136,8 +136,7 @@ func countLetters(ctx context.Context, r *session, f *store.Figures) error {
 	})
 }
 
-// SaveReconciliation keeps a report under a new id; without a time it gets
-// the store's.
+// SaveReconciliation stores a report under a new id. A report without a time gets the store's.
 func (s *Store) SaveReconciliation(ctx context.Context, report store.Reconciliation) (store.Reconciliation, error) {
 	if report.At.IsZero() {
 		report.At = s.now()
@@ -173,7 +172,7 @@ func (d *dialect) pageOfReports(product uint32, before int64, limit int) (string
 	return sqlReconciliations + d.by(index) + where.text() + " ORDER BY id DESC LIMIT ?", where.with(limit)
 }
 
-// UncountedEnds lists products whose end no report has followed yet.
+// UncountedEnds lists ended products without a report since the end.
 func (s *Store) UncountedEnds(ctx context.Context, limit int) ([]uint32, error) {
 	return listed(ctx, s, "list uncounted ends", sqlUncountedEnds, []any{limit}, scanValue[uint32])
 }

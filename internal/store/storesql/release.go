@@ -17,9 +17,9 @@ const (
 	sqlWitness = `SELECT stream, seq, tag FROM tb_witness ORDER BY stream`
 )
 
-// sqlReleasesHeard has alternatives, and not (order_no, release_time) IN (…), as
-// knownKeys has. The sum keeps the database from looking for all that was owed
-// at the same time, such as orders that expired together.
+// sqlReleasesHeard uses alternatives instead of (order_no, release_time) IN (…), like
+// knownKeys. It adds 0 so that the database does not search by time, which would match all
+// orders that expired together.
 var sqlReleasesHeard = list{
 	head: `UPDATE tb_seckill_order SET release_epoch = NULL, release_time = NULL WHERE release_epoch = ? AND (`,
 	tail: `)`, columns: 2, row: `order_no = ? AND release_time + 0 = ?`, join: ` OR `,
@@ -35,7 +35,7 @@ func scanRelease(row scanner, d *store.Release) error {
 	return row.Scan(orderNo{&d.OrderNo}, &d.Buyer, &d.ProductID, &d.Group, &d.Shard, &d.Epoch, millisTime{&d.Since})
 }
 
-// ReleasesHeard settles releases that are still owed as they were listed.
+// ReleasesHeard settles releases that are still owed as listed.
 func (s *Store) ReleasesHeard(ctx context.Context, done []store.Release) error {
 	if len(done) == 0 {
 		return nil
@@ -54,7 +54,7 @@ func (s *Store) ReleasesHeard(ctx context.Context, done []store.Release) error {
 	})
 }
 
-// Witness is the highest confirmed id of each stream.
+// Witness returns the highest confirmed id of each stream.
 func (s *Store) Witness(ctx context.Context) ([]queue.ID, error) {
 	return listed(ctx, s, "read witness", sqlWitness, nil, func(row scanner, id *queue.ID) error {
 		var tag int64
@@ -64,8 +64,8 @@ func (s *Store) Witness(ctx context.Context) ([]queue.ID, error) {
 	})
 }
 
-// raiseWitness keeps the highest id of each stream. A tag is 64 random bits
-// and is kept as the signed number of the same bits.
+// raiseWitness stores the highest id of each stream. A tag is 64 random bits, stored as the
+// signed number with the same bits.
 func raiseWitness(ctx context.Context, tx *session, ids []queue.ID) error {
 	highest := make(map[string]queue.ID, 1)
 	for _, id := range ids {
@@ -73,7 +73,7 @@ func raiseWitness(ctx context.Context, tx *session, ids []queue.ID) error {
 			highest[id.Stream] = id
 		}
 	}
-	for _, stream := range slices.Sorted(maps.Keys(highest)) { // in one order: two such transactions may meet
+	for _, stream := range slices.Sorted(maps.Keys(highest)) { // sorted, because two such transactions may lock the same rows
 		id := highest[stream]
 		if _, err := tx.exec(ctx, tx.dialect.raiseWitness, id.Stream, id.Seq, int64(id.Tag)); err != nil {
 			return err

@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// maxRereads is how often a change is tried again after others changed what
-	// it rests on, before it is store.ErrConflict.
+	// maxRereads is how often a change is retried after others changed the rows that it read.
+	// Then it returns store.ErrConflict.
 	maxRereads = 3
-	// maxContended is how often it is tried again after the database made it
-	// give way. A deadlock is resolved at once by one of the two giving way, so
-	// a few are enough unless many meet again and again.
+	// maxContended is how often a change is retried after the database rolled it back. The
+	// database resolves a deadlock by rolling one transaction back, so a few retries suffice
+	// unless many transactions meet again and again.
 	maxContended = 10
-	// The pause before that grows up to this, and is random: those who met shall
-	// not meet again.
+	// The random pause before a retry grows up to this, so that the transactions do not meet
+	// again.
 	maxPause = 50 * time.Millisecond
 )
 
-// tries counts how often a transaction was run in vain.
+// tries counts the failed runs of a transaction.
 type tries struct{ rereads, contended int }
 
-// after returns nil when the transaction may be run again, or what to say.
+// after returns nil if the transaction may be run again, or the error to return.
 func (n *tries) after(ctx context.Context, err error) error {
 	switch {
 	case errors.Is(err, errVersion):
@@ -36,7 +36,7 @@ func (n *tries) after(ctx context.Context, err error) error {
 		}
 	case errors.Is(err, errTaken):
 		if n.rereads++; n.rereads > maxRereads {
-			return err // nobody was quicker: it is the data
+			return err // no other transaction was involved: the data is at fault
 		}
 	case errors.Is(err, errContended):
 		if n.contended++; n.contended > maxContended {

@@ -17,12 +17,13 @@ var sqlLiveNos = list{
 	tail: `)`, columns: 1,
 }
 
-// sqlCounterBuyers names its index, which holds the origin: of other orders no row is read.
+// sqlCounterBuyers names the index that holds the origin, so that it reads no row of other
+// orders.
 func sqlCounterBuyers(d *dialect) string {
 	return "SELECT user_id FROM tb_seckill_order" + d.by("ix_order_product_status") + "product_id = ? AND origin <> 0"
 }
 
-// Sell decides a batch of claims over the counter.
+// Sell decides a batch of claims that the store sells.
 func (s *Store) Sell(ctx context.Context, req store.SellRequest) (store.SellResult, error) {
 	var result store.SellResult
 	err := s.change(ctx, "sell", func(ctx context.Context, tx *session) error {
@@ -61,7 +62,7 @@ func (s *Store) Sell(ctx context.Context, req store.SellRequest) (store.SellResu
 	return result, nil
 }
 
-// CounterBuyers hands over the buyers of orders that were sold over the counter.
+// CounterBuyers calls each with the buyers of orders that the store sold.
 func (s *Store) CounterBuyers(ctx context.Context, product uint32, each func(buyer string) error) error {
 	return s.read(ctx, "list buyers", func(ctx context.Context, r *session) error {
 		return r.query(ctx, sqlCounterBuyers(r.dialect), []any{product}, func(row scanner) error {
@@ -74,7 +75,7 @@ func (s *Store) CounterBuyers(ctx context.Context, product uint32, each func(buy
 	})
 }
 
-// checkCounter refuses a request that the store does not sell for.
+// checkCounter refuses a request for a product that the store does not sell.
 func checkCounter(p *seckill.Product, req *store.SellRequest) error {
 	switch {
 	case p.Epoch == 0:
@@ -101,14 +102,14 @@ type counter struct {
 	now         time.Time
 	known       *facts
 
-	left     int64 // of the stock
+	left     int64 // units of the stock not sold yet
 	sold     []seckill.Order
 	verdicts []store.SellVerdict
-	taken    map[string][]seckill.OrderNo // of sold, by buyer
-	over     map[string][]int             // verdicts over the limit, by buyer
+	taken    map[string][]seckill.OrderNo // by buyer: orders in sold
+	over     map[string][]int             // by buyer: indexes of verdicts over the limit
 }
 
-// newCounter reads what the claims meet.
+// newCounter reads the facts that the claims depend on.
 func (s *Store) newCounter(ctx context.Context, tx *session, p *seckill.Product, req *store.SellRequest, now time.Time) (*counter, error) {
 	claims := make([]*seckill.Claim, len(req.Claims))
 	for i := range req.Claims {
@@ -118,7 +119,7 @@ func (s *Store) newCounter(ctx context.Context, tx *session, p *seckill.Product,
 	if err != nil {
 		return nil, err
 	}
-	var nos []any // of orders that claims ask for again by their keys
+	var nos []any // orders with the same keys as the claims
 	for _, no := range known.keys {
 		nos = append(nos, no.String())
 	}
@@ -138,7 +139,7 @@ func (s *Store) newCounter(ctx context.Context, tx *session, p *seckill.Product,
 	return c, nil
 }
 
-// decide decides each claim in order.
+// decide decides the claims in order.
 func (c *counter) decide(claims []seckill.Claim) error {
 	for i := range claims {
 		buyer := claims[i].Buyer
@@ -158,8 +159,8 @@ func (c *counter) decide(claims []seckill.Claim) error {
 	return nil
 }
 
-// barred is why the claim is not sold, however many units there are; the zero
-// verdict if it may be.
+// barred returns the verdict of a claim that is refused regardless of the stock, or the zero
+// verdict.
 func (c *counter) barred(claim *seckill.Claim) store.SellVerdict {
 	if no, status, repeated := c.known.asked(claim); repeated {
 		return sellVerdict(ledger.VerdictRepeated, no, status)
@@ -198,7 +199,7 @@ func sellVerdict(code ledger.VerdictCode, no seckill.OrderNo, status seckill.Ord
 	return store.SellVerdict{Verdict: ledger.Verdict{Code: code, OrderNo: no}, Status: status}
 }
 
-// order is what the claim asks for, at the product's present price.
+// order returns the order of a claim, at the product's present price.
 func (c *counter) order(claim *seckill.Claim) seckill.Order {
 	p := c.product
 	origin, epoch := seckill.OriginLedger, p.Epoch
@@ -212,8 +213,8 @@ func (c *counter) order(claim *seckill.Claim) seckill.Order {
 	}
 }
 
-// tellHeld adds to each verdict over the limit, which has what this request
-// sold to its buyer so far, the orders that the buyer held before.
+// tellHeld adds the buyer's earlier live orders to each verdict over the limit. The verdict
+// already has the orders of this request.
 func (s *Store) tellHeld(ctx context.Context, tx *session, c *counter) error {
 	if len(c.over) == 0 {
 		return nil
@@ -242,8 +243,7 @@ func (s *Store) tellHeld(ctx context.Context, tx *session, c *counter) error {
 	return err
 }
 
-// closeLetters closes the letters of claims that were sold: they hold no unit
-// beside their order.
+// closeLetters closes the letters of claims that were sold: the order has the unit now.
 func (c *counter) closeLetters(ctx context.Context, tx *session) error {
 	nos := make([]any, len(c.sold))
 	for i := range c.sold {
@@ -252,8 +252,8 @@ func (c *counter) closeLetters(ctx context.Context, tx *session) error {
 	return closeLetters(ctx, tx, c.product.ID, nos, c.now)
 }
 
-// sell takes the units of new orders from stock and writes them: order, stock
-// log, buyer record and event, each by multi-row statements.
+// sell takes the units of new orders from stock and writes orders, stock log, buyer records and
+// events, each by multi-row statements.
 func sell(ctx context.Context, tx *session, p *productRow, sold []seckill.Order, now time.Time) error {
 	rows := newSaleRows(sold)
 	if err := rows.writeOrders(ctx, tx); err != nil {
@@ -299,7 +299,7 @@ func (rows *saleRows) writeBuyers(ctx context.Context, tx *session, by list) err
 	return err
 }
 
-// takeStock takes the units from stock, and says so: stock log and events.
+// takeStock takes the units from stock, and writes stock log and events.
 func (rows *saleRows) takeStock(ctx context.Context, tx *session, p *productRow, now time.Time) error {
 	if err := moveStock(ctx, tx, p, logSold, rows.moves, 0, now); err != nil {
 		return err

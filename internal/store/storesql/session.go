@@ -12,29 +12,28 @@ import (
 type session struct {
 	runner
 	dialect *dialect
-	ran     atomic.Int64 // statements so far; a test holds Confirm to few
+	ran     atomic.Int64 // statements so far; a test bounds those of Confirm
 }
 
-// runner is how statements reach the database.
+// runner sends statements to the database.
 type runner interface {
 	execute(ctx context.Context, st statement, args []any) (sql.Result, error)
 	rows(ctx context.Context, st statement, args []any) (*sql.Rows, error)
 	close() error
 }
 
-// statement is a text with a list of rows in it, if rows is not 0.
+// statement is a text with a list of so many rows in it, or without a list if rows is 0.
 type statement struct {
 	list
 	rows int
 }
 
-// list is a statement around a list: head, rows of columns, tail. In an
-// INSERT a row is (?,?,…); with one column the list is that of an IN, and
-// head and tail have its parentheses.
+// list is a statement around a list: head, rows of columns, tail. In an INSERT a row is
+// (?,?,…). With one column the list is that of an IN, and head and tail have its parentheses.
 type list struct {
 	head, tail string
 	columns    int
-	row, join  string // a row that is neither, and what stands between two
+	row, join  string // another form of a row, and the text between two rows
 }
 
 func (st statement) text() string {
@@ -51,12 +50,12 @@ func (st statement) text() string {
 	return st.head + row + strings.Repeat(join+row, st.rows-1) + st.tail
 }
 
-// exec runs a statement and returns how many rows it changed.
+// exec runs a statement and returns the number of changed rows.
 func (s *session) exec(ctx context.Context, query string, args ...any) (int64, error) {
 	return s.execStatement(ctx, statement{list: list{head: query}}, args)
 }
 
-// insert runs a statement and returns the id that its row got.
+// insert runs a statement and returns the id of the new row.
 func (s *session) insert(ctx context.Context, query string, args ...any) (int64, error) {
 	result, err := s.run(ctx, statement{list: list{head: query}}, args)
 	if err != nil {
@@ -73,7 +72,7 @@ func (s *session) execStatement(ctx context.Context, st statement, args []any) (
 	return result.RowsAffected()
 }
 
-// compared is errVersion for a compare-and-set that changed nothing.
+// compared returns errVersion if a compare-and-set changed no row.
 func compared(changed int64, err error) error {
 	if err == nil && changed == 0 {
 		return errVersion
@@ -91,7 +90,7 @@ type scanner interface {
 	Scan(dest ...any) error
 }
 
-// appending scans each row into one more element of a list.
+// appending returns a function that scans a row and appends it to list.
 func appending[T any](list *[]T, scan func(scanner, *T) error) func(scanner) error {
 	return func(row scanner) error {
 		var one T
@@ -103,7 +102,7 @@ func appending[T any](list *[]T, scan func(scanner, *T) error) func(scanner) err
 	}
 }
 
-// row reads one row; found is false when there is none.
+// row reads one row. found is false if there is none.
 func (s *session) row(ctx context.Context, query string, args []any, dest ...any) (found bool, err error) {
 	err = s.query(ctx, query, args, func(row scanner) error {
 		found = true
@@ -119,7 +118,7 @@ func selectAll[T any](ctx context.Context, r *session, query string, args []any,
 	return found, err
 }
 
-// selectOne reads the row of a query that finds one at most.
+// selectOne reads the row of a query that finds at most one.
 func selectOne[T any](ctx context.Context, r *session, query string, args []any, scan func(scanner, *T) error) (one T, found bool, err error) {
 	err = r.query(ctx, query, args, func(row scanner) error {
 		found = true
@@ -131,7 +130,7 @@ func selectOne[T any](ctx context.Context, r *session, query string, args []any,
 // scanValue scans a row of one column.
 func scanValue[T any](row scanner, value *T) error { return row.Scan(value) }
 
-// query hands each row to each, one at a time.
+// query calls each with each row.
 func (s *session) query(ctx context.Context, query string, args []any, each func(scanner) error) error {
 	return s.queryStatement(ctx, statement{list: list{head: query}}, args, each)
 }
@@ -151,9 +150,8 @@ func (s *session) queryStatement(ctx context.Context, st statement, args []any, 
 	return rows.Err()
 }
 
-// execRows runs a multi-row statement over args, which hold l.columns values
-// per row, in chunks; before stands ahead of each chunk's rows. It returns how
-// many rows changed.
+// execRows runs a multi-row statement over args, which hold l.columns values per row, in
+// chunks. before goes ahead of each chunk's values. It returns the number of changed rows.
 func (s *session) execRows(ctx context.Context, l list, before, args []any) (int64, error) {
 	var changed int64
 	for chunk := range s.dialect.chunks(args, l.columns) {
@@ -183,8 +181,8 @@ func concat(before, chunk []any) []any {
 	return append(before[:len(before):len(before)], chunk...)
 }
 
-// chunks cuts args into pieces of chunkRows rows; what is left is one piece,
-// or, for statements that are prepared, powers of two.
+// chunks cuts args into pieces of chunkRows rows. The rest is one piece or, if statements are
+// prepared, several whose sizes are powers of two.
 func (d *dialect) chunks(args []any, columns int) iter.Seq[[]any] {
 	return func(yield func([]any) bool) {
 		for rows := d.chunkRows; len(args) > 0; {

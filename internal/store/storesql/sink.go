@@ -22,7 +22,7 @@ const (
 	sqlLastError         = `SELECT last_error, last_time FROM tb_sink_delivery
 		WHERE sink = ? AND state IN (1, 3) AND last_error <> '' ORDER BY last_time DESC LIMIT 1`
 
-	// Not the highest id of tb_event: the last events may have been deleted.
+	// Not the highest id of tb_event, because the last events may have been deleted.
 	sqlLastEvent    = `SELECT COALESCE(MAX(seq), 0) FROM sqlite_sequence WHERE name = 'tb_event'`
 	sqlUnreadEvents = `SELECT COALESCE(SUM(events), 0) FROM tb_event_batch FORCE INDEX (uk_event_batch_last) WHERE last_id IS NULL`
 
@@ -73,7 +73,7 @@ func (s *Store) readOpen(ctx context.Context, r *session, state *store.SinkState
 	})
 }
 
-// OpenSink gives a sink a cursor.
+// OpenSink creates the cursor of a sink.
 func (s *Store) OpenSink(ctx context.Context, name string, atEnd bool) (state store.SinkState, err error) {
 	if state, err = s.SinkState(ctx, name); !seckill.CodeNotFound.In(err) {
 		return state, err
@@ -161,7 +161,7 @@ func (s *Store) TakeSink(ctx context.Context, name string) (store.SinkState, err
 	})
 }
 
-// SetSinkDown records that a sink is down, or is not.
+// SetSinkDown records that a sink is down or up.
 func (s *Store) SetSinkDown(ctx context.Context, name string, term int64, down bool) error {
 	return s.change(ctx, "set sink down", func(ctx context.Context, tx *session) error {
 		var since any
@@ -176,7 +176,7 @@ func (s *Store) SetSinkDown(ctx context.Context, name string, term int64, down b
 	})
 }
 
-// FeedEnd is the id of the last event.
+// FeedEnd returns the id of the last event.
 func (s *Store) FeedEnd(ctx context.Context) (end int64, err error) {
 	err = s.snapshot(ctx, "read the end of the feed", func(ctx context.Context, r *session) error {
 		if !s.dialect.batchedEvents {
@@ -194,7 +194,7 @@ func (s *Store) FeedEnd(ctx context.Context) (end int64, err error) {
 	return end, err
 }
 
-// ReplaySink sets the cursor back.
+// ReplaySink moves the cursor back.
 func (s *Store) ReplaySink(ctx context.Context, sink string, after int64, actor store.Actor) (state store.SinkState, err error) {
 	err = s.change(ctx, "replay sink", func(ctx context.Context, tx *session) error {
 		if state, err = s.sinkState(ctx, tx, sink, tx.dialect.forUpdate); err != nil {

@@ -26,41 +26,41 @@ import (
 var sqliteMigrations embed.FS
 
 const (
-	// busyWait is how long SQLite itself waits for another process's lock: it
-	// cannot be interrupted, so it is short, and begin repeats it.
+	// busyWait is how long SQLite itself waits for another process's lock. This wait cannot be
+	// interrupted, so it is short, and begin repeats it.
 	busyWait = 20 * time.Millisecond
 
 	sqliteReaders = 4 // connections: how many reads run at once
-	// Buyers come in no order: each touches a page of two indexes, which goes to
-	// the log whole. Small pages made Confirm 15% cheaper than SQLite's 4096.
+	// Buyers arrive in random order. Each order changes a page of two indexes, and SQLite logs
+	// whole pages. 2 KiB pages made Confirm 15% cheaper than SQLite's 4096.
 	pageBytes = 2048
-	// A checkpoint copies the pages of the log into the file. At 32 MiB instead
-	// of SQLite's 4 MiB a page that every batch touches is copied less often.
+	// A checkpoint copies the pages of the log into the file. At 32 MiB instead of SQLite's 4
+	// MiB, a page that every batch changes is copied less often.
 	checkpointPages = 16384
-	logBytes        = 64 << 20 // the log is cut to this after a checkpoint
-	writerCacheKiB  = 64 << 10 // the hot ends of a dozen indexes
+	logBytes        = 64 << 20 // the log file is truncated to this after a checkpoint
+	writerCacheKiB  = 64 << 10 // holds the busy ends of a dozen indexes
 	readerCacheKiB  = 8 << 10
 )
 
-// sqliteDB is one SQLite file: one connection that writes, a few that read.
+// sqliteDB is one SQLite file with one connection for writes and a few for reads.
 //
-// SQLite has one writer at a time. Writers queue for it in Go, where a
-// deadline ends the wait, and not in SQLite's busy loop, where it would not.
+// SQLite allows one writer at a time. Writers queue for it in Go, where a deadline ends the
+// wait, and not in SQLite's busy loop, where it would not.
 type sqliteDB struct {
 	path  string
 	log   *slog.Logger
 	clock func() time.Time
 
-	turn      chan struct{} // holds a token while somebody writes
-	writePool *sql.DB       // of one connection
-	conn      *sql.Conn     // that one; nil after it failed; with the turn only
-	writer    *session      // on conn
+	turn      chan struct{} // holds a token while a transaction writes
+	writePool *sql.DB       // one connection
+	conn      *sql.Conn     // that connection, nil after it failed; only for the holder of turn
+	writer    *session      // a session on conn
 
 	readPool *sql.DB
 	reader   *session
 
-	// sick is set when a write failed for want of space or the like. Until one
-	// succeeds again, ping does not believe that beginning a write is enough.
+	// sick is set when a write failed, for example because the disk was full. Until a write
+	// succeeds again, ping must write and commit.
 	sick   atomic.Bool
 	closed atomic.Bool
 }
@@ -73,8 +73,8 @@ func openSQLite(ctx context.Context, path string, opt Options) (*sqliteDB, error
 	if err != nil {
 		return nil, err
 	}
-	// Orders name buyers: the file is for its owner alone. SQLite gives its log
-	// and index files the same mode.
+	// Orders contain buyers, so only the owner may read the file. SQLite gives its log and
+	// index files the same mode.
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
@@ -85,8 +85,8 @@ func openSQLite(ctx context.Context, path string, opt Options) (*sqliteDB, error
 	db := &sqliteDB{path: path, log: opt.Logger, clock: opt.Now, turn: make(chan struct{}, 1)}
 	if db.writePool, err = sql.Open("sqlite", db.uri(
 		fmt.Sprintf("page_size(%d)", pageBytes), "journal_mode(WAL)", "synchronous(FULL)", "foreign_keys(ON)",
-		// A multi-row statement keeps what it would undo in a temporary file,
-		// which cost a fifth of Confirm.
+		// SQLite keeps undo data of a multi-row statement in a temporary file, which cost a
+		// fifth of Confirm.
 		"temp_store(MEMORY)",
 		fmt.Sprintf("wal_autocheckpoint(%d)", checkpointPages),
 		fmt.Sprintf("journal_size_limit(%d)", logBytes),
@@ -123,12 +123,12 @@ func (db *sqliteDB) close() error {
 	return errors.Join(errs...)
 }
 
-// now is the process's clock, as the store is in the process.
+// now is the process's clock, because the store runs in the process.
 func (db *sqliteDB) now() time.Time { return db.clock() }
 
 func (db *sqliteDB) sync(context.Context) error { return nil }
 
-// takeTurn waits until nobody else writes.
+// takeTurn waits until no other transaction writes.
 func (db *sqliteDB) takeTurn(ctx context.Context) error {
 	select {
 	case db.turn <- struct{}{}:
@@ -149,7 +149,7 @@ func (db *sqliteDB) write(ctx context.Context, fn func(tx *session) error) (err 
 		return err
 	}
 	ended := false
-	defer func() { // also when fn panics
+	defer func() { // also if fn panics
 		if !ended {
 			db.rollback()
 		}
@@ -157,8 +157,8 @@ func (db *sqliteDB) write(ctx context.Context, fn func(tx *session) error) (err 
 	if err := fn(db.writer); err != nil {
 		return err
 	}
-	// The commit is not cut short by ctx: it is short itself, and half of it
-	// would leave the outcome unknown for no gain.
+	// ctx does not interrupt the commit. It is short, and an interruption would only leave the
+	// outcome unknown.
 	if _, err := db.conn.ExecContext(context.WithoutCancel(ctx), "COMMIT"); err != nil {
 		return err
 	}
@@ -167,8 +167,8 @@ func (db *sqliteDB) write(ctx context.Context, fn func(tx *session) error) (err 
 	return nil
 }
 
-// begin opens a transaction that has SQLite's write lock from its first
-// statement on, so that no later one can lose it.
+// begin opens a transaction that has SQLite's write lock from the start, so that no later
+// statement can fail to get it.
 func (db *sqliteDB) begin(ctx context.Context) error {
 	if db.conn == nil {
 		conn, err := db.writePool.Conn(ctx)
@@ -189,8 +189,8 @@ func (db *sqliteDB) begin(ctx context.Context) error {
 	}
 }
 
-// rollback leaves the connection without a transaction, or leaves it for
-// good. SQLite has rolled back by itself after some errors.
+// rollback ends the transaction, or drops the connection if it cannot. After some errors SQLite
+// has rolled back by itself.
 func (db *sqliteDB) rollback() {
 	_, err := db.conn.ExecContext(context.Background(), "ROLLBACK")
 	if err == nil || errorCode(err) == sqlite3.SQLITE_ERROR { // "no transaction is active"
@@ -202,15 +202,15 @@ func (db *sqliteDB) rollback() {
 	}
 }
 
-// dropConn closes the writing connection; the next begin opens another.
+// dropConn closes the writing connection. The next begin opens another.
 func (db *sqliteDB) dropConn() error {
 	if db.conn == nil {
 		return nil
 	}
 	conn, writer := db.conn, db.writer
 	db.conn, db.writer = nil, nil
-	errClose := writer.close() // statements go before their connection
-	// ErrBadConn makes the pool close the connection instead of keeping it.
+	errClose := writer.close() // statements must be closed before their connection
+	// ErrBadConn makes the pool close the connection instead of reusing it.
 	err := conn.Raw(func(any) error { return driver.ErrBadConn })
 	if errors.Is(err, driver.ErrBadConn) {
 		err = nil
@@ -218,12 +218,12 @@ func (db *sqliteDB) dropConn() error {
 	return errors.Join(errClose, err)
 }
 
-// read runs fn on any of the reading connections.
+// read runs fn on one of the reading connections.
 func (db *sqliteDB) read(_ context.Context, fn func(r *session) error) error {
 	return db.failed(fn(db.reader))
 }
 
-// snapshot runs fn on one state of the file, beside any writer.
+// snapshot runs fn on one snapshot of the file, while others may write.
 func (db *sqliteDB) snapshot(ctx context.Context, fn func(r *session) error) (err error) {
 	defer func() { err = db.failed(err) }()
 	conn, err := db.readPool.Conn(ctx)
@@ -242,9 +242,9 @@ func (db *sqliteDB) snapshot(ctx context.Context, fn func(r *session) error) (er
 	return fn(r)
 }
 
-// ping takes the write lock and gives it back. That shows a file that can be
-// read and not written, but writes nothing and so cannot show a full disk:
-// after a write that failed, ping commits one of its own.
+// ping takes the write lock and releases it. That reveals a file that is readable but not
+// writable. It writes nothing, so it cannot reveal a full disk: after a failed write, ping
+// commits a write.
 func (db *sqliteDB) ping(ctx context.Context) error {
 	if err := db.snapshot(ctx, func(r *session) error {
 		_, err := r.exec(ctx, "SELECT 1 FROM sqlite_schema LIMIT 1")
@@ -266,12 +266,12 @@ func (db *sqliteDB) ping(ctx context.Context) error {
 	return err
 }
 
-// migrate applies the migrations that are missing, each in a transaction.
+// migrate applies the missing migrations, each in a transaction.
 //
-// Another process may migrate at the same time. While it writes, SQLite answers
-// busy, and we try again. If it commits a migration between our look and our
-// transaction, ours fails and is undone, and the next look finds it done. That
-// can happen once per migration.
+// Another process may migrate at the same time. While it writes, SQLite answers busy, and we
+// try again. It may commit a migration between our check and our transaction. Then our
+// transaction fails and is undone, and the next check finds the migration done. That can happen
+// once per migration.
 func (db *sqliteDB) migrate(ctx context.Context) (err error) {
 	defer func() { err = db.failed(err) }()
 	if err := db.takeTurn(ctx); err != nil {
@@ -315,7 +315,7 @@ func (db *sqliteDB) version(ctx context.Context) (current, latest int64, err err
 	return current, latest, err
 }
 
-// migrationPool is one connection, whose transactions write from the start.
+// migrationPool is one connection whose transactions take the write lock at the start.
 func (db *sqliteDB) migrationPool() (*sql.DB, error) {
 	pool, err := sql.Open("sqlite", db.uri("synchronous(FULL)", "foreign_keys(ON)")+"&_txlock=immediate")
 	if err != nil {
@@ -325,7 +325,7 @@ func (db *sqliteDB) migrationPool() (*sql.DB, error) {
 	return pool, nil
 }
 
-// errorCode is SQLite's primary result code, or 0 for an error of another kind.
+// errorCode returns SQLite's primary result code, or 0 for another error.
 func errorCode(err error) int {
 	var e *sqlite.Error
 	if errors.As(err, &e) {
@@ -343,7 +343,7 @@ func taken(err error) bool {
 	return e.Code() == sqlite3.SQLITE_CONSTRAINT_UNIQUE || e.Code() == sqlite3.SQLITE_CONSTRAINT_PRIMARYKEY
 }
 
-// failed gives an error of the database its meaning in the port.
+// failed maps an error of the database to one of the port.
 func (db *sqliteDB) failed(err error) error {
 	var refusal *seckill.Error
 	if err == nil || errors.As(err, &refusal) {

@@ -17,9 +17,9 @@ const (
 )
 
 const (
-	// sqlMoveStock is the compare-and-set that every change of stock goes
-	// through. It takes the deltas of stock and offered, the number of stock-log
-	// rows that go with them, and the delta of stock again.
+	// sqlMoveStock is the compare-and-set of every change of stock. Its arguments are the
+	// deltas of stock and offered, the number of new stock-log rows, and the delta of stock
+	// again.
 	sqlMoveStock = `UPDATE tb_seckill_product SET stock = stock + ?, offered = offered + ?, log_seq = log_seq + ?, version = version + 1
 		WHERE id = ? AND version = ? AND stock + ? >= 0`
 
@@ -41,14 +41,14 @@ var sqlInsertStockLog = list{
 
 // stockMove is one stock-log row to write.
 type stockMove struct {
-	orderNo  any // its text, or nil for an operator's change
+	orderNo  any // as text, or nil for an operator's change
 	quantity int64
-	delta    int64 // what it does to the stock
+	delta    int64 // the change of the stock
 }
 
-// moveStock changes the product's stock with one stock-log row per move (I6):
-// p.logSeq and p.Stock chain the rows, and the version holds both still
-// between their reading and here. offered is what it does to offered.
+// moveStock changes the product's stock and writes one stock-log row per move (I6). The rows
+// continue p.logSeq and p.Stock. The version guarantees that both are still as read. offered is
+// the change of offered.
 func moveStock(ctx context.Context, tx *session, p *productRow, kind int, moves []stockMove, offered int64, now time.Time) error {
 	var delta int64
 	args := make([]any, 0, len(moves)*sqlInsertStockLog.columns)
@@ -125,14 +125,14 @@ func (s *Store) beginStockChange(ctx context.Context, tx *session, change *store
 	if err := writeStockChange(ctx, tx, change); err != nil {
 		return err
 	}
-	what := "%+d, change %s" // it took effect here
+	what := "%+d, change %s" // it is done here
 	if change.Status == store.ChangeOpen && change.Delta < 0 {
 		what = "%+d asked for, change %s" // the ledger decides
 	}
 	return writeAudit(ctx, tx, now, change.Actor, "product.stock", p.ID, "", fmt.Sprintf(what, change.Delta, change.ID))
 }
 
-// writeStockChange records a change as it was created.
+// writeStockChange records a new change.
 func writeStockChange(ctx context.Context, tx *session, c *store.StockChange) error {
 	var done time.Time
 	if c.Status == store.ChangeDone {
@@ -178,7 +178,7 @@ func (s *Store) openStockChange(ctx context.Context, id string, fn func(ctx cont
 	})
 }
 
-// FinishStockChange settles a change: the ledger has heard of it.
+// FinishStockChange settles a change by the ledger's decision.
 func (s *Store) FinishStockChange(ctx context.Context, id string, epoch uint64, refused bool) (store.StockChange, error) {
 	return s.openStockChange(ctx, id, func(ctx context.Context, tx *session, c *store.StockChange) error {
 		now := s.now()
@@ -203,7 +203,7 @@ func (s *Store) FinishStockChange(ctx context.Context, id string, epoch uint64, 
 				return err
 			}
 		}
-		// It may have ended, or been restamped, since we read it.
+		// It may have ended or been restamped since it was read.
 		err := compared(tx.exec(ctx, sqlEndStockChange, c.Status, millis(now), id, c.Epoch))
 		if err != nil || c.Delta > 0 {
 			return err
@@ -212,9 +212,9 @@ func (s *Store) FinishStockChange(ctx context.Context, id string, epoch uint64, 
 	})
 }
 
-// takeAway takes units that an operator wants back from stock and offered. What
-// the ledger granted must be there. While the store is the seller, it decides
-// itself, as soon as it knows every promise.
+// takeAway takes the units of an operator's down change from stock and offered. Units that the
+// ledger granted must be there. While the store is the seller, the store decides, as soon as it
+// knows every promise.
 func takeAway(ctx context.Context, tx *session, p *productRow, units int64, now time.Time) (status store.ChangeStatus, err error) {
 	parked, err := parkedUnits(ctx, tx, &p.Product)
 	switch {
@@ -241,7 +241,7 @@ func (s *Store) RestampStockChange(ctx context.Context, id string) (store.StockC
 			return err
 		}
 		c.Epoch = p.Epoch
-		// It may have ended, or been restamped further, since we read it.
+		// It may have ended or been restamped again since it was read.
 		return compared(tx.exec(ctx, sqlRestampStockChange, p.Epoch, id, p.Epoch))
 	})
 }

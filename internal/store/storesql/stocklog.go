@@ -8,8 +8,8 @@ import (
 
 const sqlStockLog = `SELECT seq, quantity, before_stock, after_stock, type FROM tb_stock_log WHERE product_id = ? ORDER BY seq`
 
-// CheckStockLog walks the product's stock log (I6): the rows form a chain that
-// ends at the product's stock.
+// CheckStockLog walks the product's stock log (I6): the rows are a chain that ends at the
+// product's stock.
 func (s *Store) CheckStockLog(ctx context.Context, id uint32, limit int) ([]store.Finding, error) {
 	return s.check(ctx, "check stock log", limit, func(ctx context.Context, r *session, f *findings) error {
 		p, err := readProduct(ctx, r, id)
@@ -46,7 +46,7 @@ type stockLogRow struct {
 	kind                         int
 }
 
-// check compares a row with the one before it and with itself.
+// check compares a row with the previous row, and its fields with each other.
 func (l *stockLogRow) check(f *findings, last *stockLogRow) error {
 	if l.seq != last.seq+1 {
 		if err := f.add(last.seq+1, l.seq, "seq of the stock log"); err != nil {

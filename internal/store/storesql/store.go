@@ -1,11 +1,9 @@
-// Package storesql keeps the store in an SQL database: SQLite, embedded, or
-// MySQL and MariaDB.
+// Package storesql keeps the store in an SQL database: embedded SQLite, or MySQL and MariaDB.
 //
-// The tables stand in migration/, one folder per database. Statements are
-// constants beside the method that runs them, in the SQL that databases share;
-// the few that they do not share are in dialect.go. What else differs, such as
-// connections, transactions and errors, is behind database.go; session.go runs
-// statements.
+// The tables are in migration/, one folder per database. Statements are constants next to the
+// method that runs them, in SQL that all databases understand. The few that differ are in
+// dialect.go. Other differences, such as connections, transactions and errors, are behind
+// database.go. session.go runs statements.
 package storesql
 
 import (
@@ -24,20 +22,19 @@ import (
 	"seckill/internal/store"
 )
 
-// Options are what a Store needs besides its address; the zero value works.
+// Options configure a Store. The zero value works.
 type Options struct {
 	Logger *slog.Logger
-	// Now is the store's clock, if it is embedded; a server has its own.
+	// Now is the clock of an embedded store. A server has its own.
 	Now func() time.Time
-	// Random makes the ids of payments and refunds, which providers must never
-	// see twice.
+	// Random makes the ids of payments and refunds. A provider must never see an id twice.
 	Random io.Reader
 	// Timeout bounds a call whose context has no deadline of its own.
 	Timeout time.Duration
 	// MaxConns bounds the connections to a server: half of them write.
 	MaxConns int
-	// TLS is how a server is spoken to, whatever its address says; nil is as the
-	// address says.
+	// TLS is the TLS configuration for a server, and overrides its address. If it is nil, the
+	// address decides.
 	TLS *tls.Config
 }
 
@@ -74,18 +71,18 @@ type Store struct {
 	db      database
 	dialect *dialect
 	opt     Options
-	// complaints names rows that cannot be read.
+	// complaints logs rows that cannot be read, and products that are passed over.
 	complaints *alert.ThrottledLog
-	// afterRead, when a test sets it, runs between a change's read of its
-	// product and the compare-and-set that rests on it.
+	// afterRead is set by tests. It runs between a change's read of its product and the
+	// compare-and-set.
 	afterRead func(ctx context.Context, tx *session, product uint32) error
 }
 
 var _ store.Store = (*Store)(nil)
 
-// Open opens the store at dsn: "sqlite:PATH", whose file is made if it does not
-// exist, or "mysql:USER:PASS@tcp(HOST:PORT)/DB" for MySQL and MariaDB, with a
-// database that exists. The tables are made by Migrate.
+// Open opens the store at dsn: "sqlite:PATH", which creates a missing file, or
+// "mysql:USER:PASS@tcp(HOST:PORT)/DB" for an existing database in MySQL or MariaDB. Migrate
+// creates the tables.
 func Open(ctx context.Context, dsn string, opt Options) (*Store, error) {
 	opt = opt.withDefaults()
 	ctx, cancel := bounded(ctx, opt.Timeout)
@@ -99,7 +96,7 @@ func Open(ctx context.Context, dsn string, opt Options) (*Store, error) {
 	case found && kind == "mysql":
 		s.dialect = &mysqlDialect
 		s.db, err = openMySQL(ctx, address, opt)
-	default: // what stands there may be a password
+	default: // the text may be a password, so it is not quoted
 		err = errors.New("unknown kind of address, use sqlite:PATH or mysql:USER:PASS@tcp(HOST:PORT)/DB")
 	}
 	if err != nil {
@@ -108,10 +105,10 @@ func Open(ctx context.Context, dsn string, opt Options) (*Store, error) {
 	return s, nil
 }
 
-// Close lets what runs finish and closes the database.
+// Close waits for running calls and closes the database.
 func (s *Store) Close() error { return s.db.close() }
 
-// Now is the store's clock.
+// Now returns the store's time.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	ctx, cancel := bounded(ctx, s.opt.Timeout)
 	defer cancel()
@@ -143,12 +140,12 @@ func (s *Store) Migrate(ctx context.Context) error {
 	return nil
 }
 
-// change runs fn in one write transaction. The name is the verb of the error
-// and of the two points at which a test may kill the process.
+// change runs fn in one write transaction. The error names the change, and so do the two points
+// at which a test may kill the process.
 //
-// fn may run several times: after each of the errors of database.go the whole
-// transaction is tried again. With one writer that needs a second process; a
-// database with many writers gives it daily.
+// fn may run several times, because after the errors of database.go the whole transaction is
+// retried. With SQLite that needs a second process. In a database with many writers it is
+// common.
 func (s *Store) change(ctx context.Context, name string, fn func(ctx context.Context, tx *session) error) error {
 	ctx, cancel := bounded(ctx, s.opt.Timeout)
 	defer cancel()
@@ -204,7 +201,7 @@ func (s *Store) read(ctx context.Context, name string, fn func(ctx context.Conte
 	return nil
 }
 
-// snapshot runs fn on one state of the store.
+// snapshot runs fn on one snapshot of the store.
 func (s *Store) snapshot(ctx context.Context, name string, fn func(ctx context.Context, r *session) error) error {
 	ctx, cancel := bounded(ctx, s.opt.Timeout)
 	defer cancel()
@@ -214,7 +211,7 @@ func (s *Store) snapshot(ctx context.Context, name string, fn func(ctx context.C
 	return nil
 }
 
-// bounded gives ctx a deadline if it has none: no call waits for ever.
+// bounded gives ctx a deadline if it has none, so that no call waits forever.
 func bounded(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
 	if _, has := ctx.Deadline(); has {
 		return ctx, func() {}

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// The index of SQLite leaves out lines without an order.
+	// SQLite's index leaves out lines without an order.
 	sqlStoryAudit    = `SELECT create_time, actor, action, reason FROM tb_audit WHERE order_no = ? AND order_no <> '' ORDER BY id`
 	sqlStoryStock    = `SELECT create_time, before_stock, after_stock FROM tb_stock_log WHERE order_no = ? ORDER BY seq`
 	sqlStoryLetter   = `SELECT create_time, dead_time, closed_time, attempts, reason FROM tb_dead_letter WHERE order_no = ?`
@@ -19,7 +19,7 @@ const (
 		FROM tb_payment WHERE order_no = ? ORDER BY create_time, type, id`
 )
 
-// story gathers lines.
+// story collects lines.
 type story struct{ lines []store.StoryLine }
 
 func (st *story) add(at time.Time, kind, format string, args ...any) {
@@ -36,7 +36,7 @@ func because(what, reason string) string {
 	return what + ": " + reason
 }
 
-// Story is all that happened to an order.
+// Story lists everything that happened to an order.
 func (s *Store) Story(ctx context.Context, no seckill.OrderNo) ([]store.StoryLine, error) {
 	var st story
 	err := s.snapshot(ctx, "read story", func(ctx context.Context, r *session) error {

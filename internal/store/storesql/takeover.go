@@ -16,23 +16,24 @@ const (
 	sqlAddInstance    = `INSERT INTO tb_instance (name, until_time, shop, silent) VALUES (?, ?, ?, ?)`
 	sqlRemoveInstance = `DELETE FROM tb_instance WHERE name = ?`
 	sqlInstances      = `SELECT name, silent FROM tb_instance WHERE until_time > ? ORDER BY name`
-	// A lease that ends so far ahead was given before the clock was set back (leaseAhead).
+	// A lease that ends so far in the future was given before the clock was set back
+	// (leaseAhead).
 	sqlShops = `SELECT COUNT(*) FROM tb_instance WHERE until_time > ? AND until_time <= ? AND shop = 1`
-	// sqlForgetInstances removes what the dead left behind.
+	// sqlForgetInstances removes rows of dead instances.
 	sqlForgetInstances = `DELETE FROM tb_instance WHERE until_time < ?`
 
 	sqlTakeOver = `UPDATE tb_seckill_product SET epoch = ?, seller = 1, store_open = 0, rebuilding = 0, version = version + 1
 		WHERE id = ? AND version = ?`
 	sqlOpenStore  = `UPDATE tb_seckill_product SET store_open = 1, version = version + 1 WHERE id = ? AND version = ?`
 	sqlForgetAcks = `DELETE FROM tb_takeover_ack WHERE product_id = ?`
-	// A late word on an older epoch leaves a newer one as it is.
+	// A late acknowledgement of an older epoch does not replace a newer one.
 	sqlForgetAck   = `DELETE FROM tb_takeover_ack WHERE product_id = ? AND instance = ? AND epoch < ?`
 	sqlAcknowledge = `INSERT INTO tb_takeover_ack (product_id, instance, epoch) SELECT ?, ?, ? FROM (SELECT 1) AS once
 		WHERE NOT EXISTS (SELECT 1 FROM tb_takeover_ack WHERE product_id = ? AND instance = ?)`
-	// sqlNotHandedOver counts the products of a limit group that their ledger sells,
-	// or that are not open and of which a living instance has not acknowledged the
-	// takeover. An instance that comes after a product was opened acknowledges
-	// nothing of it.
+	// sqlNotHandedOver counts the products of a limit group that block its opening: those that
+	// their ledger sells, and those that are not open and that a live instance has not
+	// acknowledged. An instance that starts after a product was opened acknowledges nothing for
+	// it.
 	sqlNotHandedOver = `SELECT COUNT(*) FROM tb_seckill_product p WHERE p.limit_group = ? AND p.epoch > 0 AND p.state <> 2 AND (p.seller = 0
 		OR p.store_open = 0 AND EXISTS (SELECT 1 FROM tb_instance i WHERE i.until_time > ? AND NOT EXISTS (
 			SELECT 1 FROM tb_takeover_ack a WHERE a.product_id = p.id AND a.instance = i.name AND a.epoch = p.epoch)))`
@@ -61,7 +62,7 @@ func (s *Store) KeepInstance(ctx context.Context, instance store.Instance, ttl t
 	return shops, lapsed, err
 }
 
-// addInstance writes a lease anew, and removes those of instances long dead.
+// addInstance writes a new lease, and removes old rows of dead instances.
 func addInstance(ctx context.Context, tx *session, instance store.Instance, until int64, now time.Time) error {
 	if _, err := tx.exec(ctx, sqlForgetInstances, millis(now.Add(-instanceKept))); err != nil {
 		return err
@@ -81,7 +82,7 @@ func (s *Store) LeaveInstance(ctx context.Context, instance string) error {
 	})
 }
 
-// Instances lists those whose lease stands.
+// Instances lists the instances that have a lease.
 func (s *Store) Instances(ctx context.Context) ([]store.Instance, error) {
 	return listed(ctx, s, "list instances", sqlInstances, []any{millis(s.now())}, func(row scanner, one *store.Instance) (err error) {
 		var silent string
@@ -149,7 +150,7 @@ func (s *Store) TakeOver(ctx context.Context, id uint32, seen uint64, actor stor
 	})
 }
 
-// Acknowledge says that an instance makes no promise of an older epoch any more.
+// Acknowledge records that an instance makes no promise below the given epoch any more.
 func (s *Store) Acknowledge(ctx context.Context, id uint32, epoch uint64, instance string) error {
 	return s.change(ctx, "acknowledge", func(ctx context.Context, tx *session) error {
 		if _, err := tx.exec(ctx, sqlForgetAck, id, instance, epoch); err != nil {

@@ -9,15 +9,15 @@ import (
 	"seckill/internal/store"
 )
 
-// What operators watch is not counted order by order: every transaction that
-// writes orders, or moves them, adds their units to the sums of their product.
-// Payments do not lock the product. So that they need not wait for each other's
-// commits, a sum has several slots, of which a transaction takes any. It does so
-// last of all, which keeps a slot locked only while the commit is written.
+// The figures for operators are not counted order by order. Every transaction that writes or
+// moves orders adds their units to the sums of their product. Payments do not lock the product.
+// So that they need not wait for each other's commits, a sum has several slots, and a
+// transaction uses a random one. It does so last, so that the slot is locked only during the
+// commit.
 
 const (
 	sqlTally = `SELECT status, SUM(units) FROM tb_order_units WHERE product_id = ? GROUP BY status`
-	// One statement, so that orders and sums are of one instant.
+	// One statement, so that orders and sums come from one snapshot.
 	sqlTallyWrong = `SELECT status, SUM(orders), SUM(kept) FROM (
 		SELECT status, SUM(quantity) AS orders, 0 AS kept FROM tb_seckill_order WHERE product_id = ? GROUP BY status
 		UNION ALL SELECT status, 0, SUM(units) FROM tb_order_units WHERE product_id = ? GROUP BY status) AS sums
@@ -25,14 +25,14 @@ const (
 	sqlOpenLetters = `SELECT COUNT(*), MIN(create_time) FROM tb_dead_letter WHERE product_id = ? AND closed_time IS NULL`
 )
 
-// units is how many units of a product's orders have come to a status, or left it.
+// units is the change of a product's units in one status.
 type units struct {
 	status seckill.OrderStatus
 	n      int64
 }
 
-// countUnits adds to the sums of a product, by ascending status: transactions
-// lock the sums in one order.
+// countUnits adds to the sums of a product, by ascending status, so that all transactions lock
+// the sums in one order.
 func countUnits(ctx context.Context, tx *session, product uint32, changes ...units) error {
 	slot := rand.IntN(tx.dialect.unitSlots)
 	rows := make([]any, 0, len(changes)*tx.dialect.countUnits.columns)
@@ -54,7 +54,7 @@ func tally(ctx context.Context, r *session, product uint32) (all seckill.Counted
 	return all, err
 }
 
-// Tally reads what operators watch of a product.
+// Tally reads the figures of a product for operators.
 func (s *Store) Tally(ctx context.Context, id uint32) (store.Tally, error) {
 	var t store.Tally
 	err := s.snapshot(ctx, "read figures", func(ctx context.Context, r *session) error {
@@ -75,7 +75,7 @@ func (s *Store) Tally(ctx context.Context, id uint32) (store.Tally, error) {
 	return t, nil
 }
 
-// wrongSum is a sum that is not what the orders say.
+// wrongSum is a sum that differs from the orders.
 type wrongSum struct {
 	status       seckill.OrderStatus
 	orders, kept int64
@@ -102,8 +102,8 @@ func (s *Store) CheckTally(ctx context.Context, id uint32) (found []store.Findin
 	return found, err
 }
 
-// RepairTally sets the sums of a product to what its orders say. It adds what is
-// missing at one instant: whatever moves meanwhile moves orders and sums alike.
+// RepairTally sets the sums of a product to its orders. It adds the differences of one
+// snapshot: concurrent moves change orders and sums alike.
 func (s *Store) RepairTally(ctx context.Context, id uint32, actor store.Actor) (int, error) {
 	return changed(ctx, s, "repair", func(ctx context.Context, tx *session) (int, error) {
 		if err := lockRow(ctx, tx, id); err != nil { // one repair at a time

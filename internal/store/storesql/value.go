@@ -10,7 +10,7 @@ import (
 	"seckill"
 )
 
-// millis is how a time stands in a column.
+// millis returns a time as stored in a column.
 func millis(t time.Time) int64 { return t.UnixMilli() }
 
 // nullMillis is millis, with NULL for the zero time.
@@ -21,7 +21,7 @@ func nullMillis(t time.Time) any {
 	return t.UnixMilli()
 }
 
-// fromMillis reads a time; 0, which stands for NULL, is the zero time.
+// fromMillis returns the time of a column. 0 stands for NULL and gives the zero time.
 func fromMillis(ms int64) time.Time {
 	if ms == 0 {
 		return time.Time{}
@@ -29,7 +29,7 @@ func fromMillis(ms int64) time.Time {
 	return time.UnixMilli(ms).UTC()
 }
 
-// nullText is a text, with NULL for the empty one.
+// nullText returns a text, or NULL for the empty text.
 func nullText(text string) any {
 	if text == "" {
 		return nil
@@ -58,7 +58,7 @@ func (no orderNo) Scan(value any) (err error) {
 	return nil
 }
 
-// nullOrderNo scans an order number; NULL and the empty text are the zero value.
+// nullOrderNo scans an order number. NULL and the empty text give the zero value.
 type nullOrderNo struct{ *seckill.OrderNo }
 
 func (no nullOrderNo) Scan(value any) error {
@@ -70,7 +70,7 @@ func (no nullOrderNo) Scan(value any) error {
 	return orderNo(no).Scan(number)
 }
 
-// millisTime scans a time; NULL is the zero time.
+// millisTime scans a time. NULL gives the zero time.
 type millisTime struct{ *time.Time }
 
 func (t millisTime) Scan(value any) error {
@@ -85,7 +85,7 @@ func (t millisTime) Scan(value any) error {
 	return fmt.Errorf("time is a %T", value)
 }
 
-// text scans a text; NULL is the empty one.
+// text scans a text. NULL gives the empty text.
 type text struct{ *string }
 
 func (t text) Scan(value any) error {
@@ -105,8 +105,8 @@ func (t text) Scan(value any) error {
 
 var idEncoding = base32.StdEncoding.WithPadding(base32.NoPadding)
 
-// newID makes an id of 128 random bits: unlike a counter it stays unique for
-// a payment provider when a database is restored or started afresh.
+// newID makes an id of 128 random bits. Unlike a counter it stays unique at a payment provider
+// when the database is restored or created again.
 func newID(prefix string, random io.Reader) (string, error) {
 	var bits [16]byte
 	if _, err := io.ReadFull(random, bits[:]); err != nil {
@@ -115,7 +115,7 @@ func newID(prefix string, random io.Reader) (string, error) {
 	return prefix + idEncoding.EncodeToString(bits[:]), nil
 }
 
-// amount is money for people to read, in the audit.
+// amount formats money for people, in the audit.
 func amount(cents int64, currency string) string {
 	return fmt.Sprintf("%d.%02d %s", cents/100, cents%100, currency)
 }

@@ -13,13 +13,13 @@ import (
 
 const (
 	sqlVersion = `SELECT COALESCE(MAX(version_id), 0) FROM goose_db_version`
-	// SQLite has no error of its own for a table that is missing.
+	// SQLite has no separate error for a missing table.
 	sqlVersionTable = `SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'goose_db_version'`
 )
 
-// Version is that of the store's tables, 0 where there are none yet, and the
-// latest one that Migrate can bring them to. It writes nothing: a user who may
-// not create tables can ask.
+// Version returns the version of the store's tables, 0 if there are none, and the latest
+// version that Migrate can bring them to. It writes nothing, so it works without the right to
+// create tables.
 func (s *Store) Version(ctx context.Context) (current, latest int64, err error) {
 	ctx, cancel := bounded(ctx, s.opt.Timeout)
 	defer cancel()
@@ -33,8 +33,8 @@ func (s *Store) Version(ctx context.Context) (current, latest int64, err error) 
 	return current, latest, nil
 }
 
-// notNewer refuses a store that a later version has migrated: what that
-// version relies on, this one would break.
+// notNewer refuses a store that a later version of the program has migrated: this version would
+// break the data that the later one relies on.
 func notNewer(current, latest int64) error {
 	if current > latest {
 		return fmt.Errorf("the store has schema %d, written by a newer version; this one knows %d: run that version, or restore a backup", current, latest)
@@ -42,7 +42,7 @@ func notNewer(current, latest int64) error {
 	return nil
 }
 
-// migrateUp applies the migrations of a folder that are missing.
+// migrateUp applies the missing migrations of a folder.
 func migrateUp(ctx context.Context, kind goose.Dialect, pool *sql.DB, files embed.FS, folder string, log *slog.Logger) error {
 	dir, err := fs.Sub(files, folder)
 	if err != nil {
@@ -63,7 +63,7 @@ func migrateUp(ctx context.Context, kind goose.Dialect, pool *sql.DB, files embe
 	return err
 }
 
-// latestMigration is the highest number among the embedded files.
+// latestMigration returns the highest number of the embedded files.
 func latestMigration(files fs.FS) (latest int64, err error) {
 	err = fs.WalkDir(files, ".", func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

@@ -14,13 +14,13 @@ const (
 	sqlForgetWitness = `DELETE FROM tb_witness WHERE stream = ? AND seq = ? AND tag = ?`
 )
 
-// errNoticed undoes what was to be done about a loss: another did it.
+// errNoticed undoes the handling of a loss, because another worker has handled it.
 var errNoticed = errors.New("the loss was noticed by another")
 
-// WitnessLost forgets witnesses that the queue has lost and marks every current
-// product that its ledger sells, unless they moved on. Products come first, as in a
-// confirmation, and in the order of all locks (lock.go): two such transactions
-// wait for each other, and not in a circle.
+// WitnessLost forgets lost witnesses and marks every current product that its ledger sells,
+// unless the witnesses have changed since. It locks products first, like a confirmation, and in
+// the order of all locks (lock.go). So two such transactions wait for each other without a
+// deadlock.
 func (s *Store) WitnessLost(ctx context.Context, lost, kept []queue.ID) (bool, error) {
 	err := s.change(ctx, "witness", func(ctx context.Context, tx *session) error {
 		since := s.currentSince()
@@ -49,7 +49,7 @@ func (s *Store) WitnessLost(ctx context.Context, lost, kept []queue.ID) (bool, e
 	return err == nil, err
 }
 
-// lockLedgers holds every current product that its ledger sells now.
+// lockLedgers locks every current product that its ledger sells.
 func lockLedgers(ctx context.Context, tx *session, since int64) error {
 	groups := make(map[uint32]uint32)
 	err := tx.query(ctx, sqlToMark, []any{since}, func(row scanner) error {
