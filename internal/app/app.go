@@ -144,7 +144,7 @@ func (a *App) AdminURL() string {
 func (a *App) Run(ctx context.Context) error {
 	loops, cancel := context.WithCancel(context.Background())
 	a.stopLoops = cancel
-	if err := a.parts.desk.FindInstructions(ctx); err != nil { // before anything is sold; the duty looks again
+	if err := a.parts.lifecycle.FindInstructions(ctx); err != nil { // before anything is sold; the duty looks again
 		a.log.Warn("instructions not read from the ledger", "error", err)
 	}
 	if a.has(RoleShop) {

@@ -105,10 +105,10 @@ func TestAMasterThatStaysAwayHindersNeitherStartNorCount(t *testing.T) {
 	}{{"frozen", away.Pause, away.Resume}, {"dead", away.Kill, away.Start}} {
 		name := c.name
 		c.stop()
-		if _, err := p.desk.Stats(t.Context(), alive); err != nil {
+		if _, err := p.lifecycle.Stats(t.Context(), alive); err != nil {
 			t.Errorf("%s: figures of a product on another master: %v", name, err)
 		}
-		if _, err := p.desk.Stats(t.Context(), gone); seckill.CodeOf(err) != seckill.CodeBusy {
+		if _, err := p.lifecycle.Stats(t.Context(), gone); seckill.CodeOf(err) != seckill.CodeBusy {
 			t.Errorf("%s: figures of a product on the one that is away: %v", name, err)
 		}
 		if report, err := p.reconciler.Run(t.Context(), alive, false, "test"); err != nil || report.Balanced == nil || !*report.Balanced {
@@ -144,11 +144,11 @@ func TestAProductIsRecoveredWhileTheFirstMasterIsAway(t *testing.T) {
 	rig.Must(t, err)
 	defer a.close()
 	first.Pause()
-	p, err := a.parts.desk.Recover(t.Context(), alive, rig.Operator)
+	p, err := a.parts.lifecycle.Recover(t.Context(), alive, rig.Operator)
 	if err != nil || p.Epoch != 2 {
 		t.Fatalf("epoch %d: %v", p.Epoch, err)
 	}
-	change, err := a.parts.desk.ChangeStock(t.Context(), alive, 5, "more", rig.Operator)
+	change, err := a.parts.lifecycle.ChangeStock(t.Context(), alive, 5, "more", rig.Operator)
 	if err != nil || change.Status != store.ChangeDone {
 		t.Errorf("the change of stock is %+v, %v", change, err)
 	}

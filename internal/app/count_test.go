@@ -101,7 +101,7 @@ func TestTheLastCountOfASaleIsNotLost(t *testing.T) {
 		},
 		"ended by an operator whom the ledger did not hear": func(r *rig.Rig) error {
 			r.Ledger.FailBefore("SetState", 1)
-			if _, err := r.Desk.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator); err == nil {
+			if _, err := r.Lifecycle.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator); err == nil {
 				return errors.New("the fault did not strike")
 			}
 			return nil
@@ -117,7 +117,7 @@ func TestTheLastCountOfASaleIsNotLost(t *testing.T) {
 			r.Time.Advance(time.Second)
 			reports := 0
 			reconciler := &reconcile.Reconciler{
-				Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Recoverer: r.Desk, Deadline: 5 * time.Second,
+				Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Recoverer: r.Lifecycle, Deadline: 5 * time.Second,
 				Logger: slog.New(slog.DiscardHandler), OnReport: func(api.Report) { reports++ },
 			}
 			c := &counter{uncounted: r.Store.UncountedEnds, now: r.Time.Now, count: func(ctx context.Context, id uint32) (bool, error) {

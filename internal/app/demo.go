@@ -36,7 +36,7 @@ func (a *App) openDemo(ctx context.Context) error {
 		}
 		if p.Ref == demoRef && p.State != seckill.SaleEnded {
 			actor := store.Actor{Name: "demo", Reason: "a new demo begins"}
-			if _, err := a.parts.desk.SetState(ctx, p.ID, seckill.SaleEnded, actor); err != nil {
+			if _, err := a.parts.lifecycle.SetState(ctx, p.ID, seckill.SaleEnded, actor); err != nil {
 				return err
 			}
 		}
@@ -53,7 +53,7 @@ func (a *App) openDemo(ctx context.Context) error {
 		for tried := 1; ; tried++ {
 			p.ID, p.Group = next, next
 			next++
-			_, err := a.parts.desk.Create(ctx, p, actor)
+			_, err := a.parts.lifecycle.Create(ctx, p, actor)
 			if err == nil {
 				break
 			}
@@ -61,7 +61,7 @@ func (a *App) openDemo(ctx context.Context) error {
 				return err
 			}
 		}
-		if _, err := a.parts.desk.Preheat(ctx, p.ID, actor); err != nil {
+		if _, err := a.parts.lifecycle.Preheat(ctx, p.ID, actor); err != nil {
 			return err
 		}
 	}

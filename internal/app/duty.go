@@ -70,7 +70,7 @@ func (a *App) startLoops(ctx context.Context) {
 		{Name: "clock", Every: clockEvery, First: clockEvery, Timeout: 5 * time.Second, StopsSoon: true, Round: p.clock.Sync},
 		{Name: "heartbeat", Every: beatEvery, Timeout: 5 * time.Second, Round: p.beat},
 		{Name: "tidy", Every: tidyEvery, Timeout: 5 * time.Second, Round: p.tidy},
-		{Name: dutyInstruct, Every: instructEvery, Timeout: roundTimeout, StopsSoon: true, Round: p.desk.CarryInstructions},
+		{Name: dutyInstruct, Every: instructEvery, Timeout: roundTimeout, StopsSoon: true, Round: p.lifecycle.CarryInstructions},
 		{Name: dutyPromise, Every: promiseEvery, Timeout: roundTimeout, Round: p.promises.Round},
 	}
 	if p.book.settings != nil {
@@ -178,7 +178,7 @@ func (p *parts) duties() []*background.Loop {
 		{Name: "expire", Every: expireEvery, Timeout: roundTimeout, Round: expirer.Round},
 		{Name: "climb", Every: climbEvery, Timeout: roundTimeout, Round: climber.Round},
 		{Name: "stock", Every: stockEvery, Timeout: roundTimeout, Round: func(ctx context.Context) error {
-			return p.desk.FinishStockChanges(ctx, stockPerRound)
+			return p.lifecycle.FinishStockChanges(ctx, stockPerRound)
 		}},
 		{Name: "finish", Every: finishEvery, Timeout: roundTimeout, Round: finisher.Round},
 		{Name: dutyReconcile, Every: reconcileLook, First: reconcileLook, Timeout: 10 * time.Minute, Round: p.counter.round},

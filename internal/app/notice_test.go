@@ -83,12 +83,12 @@ func TestTheBuyerOfTheLastUnitIsNotToldSoldOutElsewhere(t *testing.T) {
 		})
 	})
 	now := time.Now()
-	_, err := first.parts.desk.Create(t.Context(), seckill.Product{
+	_, err := first.parts.lifecycle.Create(t.Context(), seckill.Product{
 		ID: 1, Group: 1, Name: "product", PriceCents: 999, Currency: "CNY", Stock: 1, PerUserLimit: 1, Shards: 1,
 		Strategy: seckill.StrategyAsync, Fallback: seckill.FallbackWait, StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour),
 	}, rig.Operator)
 	rig.Must(t, err)
-	_, err = first.parts.desk.Preheat(t.Context(), 1, rig.Operator)
+	_, err = first.parts.lifecycle.Preheat(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	rig.Must(t, second.parts.catalog.Refresh(t.Context()))
 	for _, a := range []*App{first, second} {

@@ -91,7 +91,7 @@ type parts struct {
 	promises    *recovery.Book
 	journal     *recovery.Journal      // of promises; nil without promise.journal
 	journaled   []recovery.LoadedEntry // what it held at the start, until the book has it
-	desk        *sale.Desk
+	lifecycle   *sale.Lifecycle
 	keeper      *sale.Keeper
 	stage       *purchase.Stage
 	orders      *order.Desk
@@ -161,7 +161,7 @@ func (p *parts) laneOptions() ledger.LaneOptions {
 	return ledger.LaneOptions{CallTimeout: p.cfg.CallTimeout()}
 }
 
-// buildSale wires catalogue, desk, purchase stage and what looks after them.
+// buildSale wires catalogue, lifecycle, purchase stage and what looks after them.
 func (p *parts) buildSale(ctx context.Context) error {
 	p.clock = sale.NewClock(p.ledger.Now, p.log)
 	if err := p.reach(ctx, "Redis", p.cfg.SharedLedger(), p.clock.Sync); err != nil {
@@ -185,7 +185,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 	p.mover = transfer.New(p.ledger, p.lanes, mathrand.Uint64)
 	p.buildPromises()
 	p.loadJournal()
-	p.desk = sale.NewDesk(sale.DeskOptions{
+	p.lifecycle = sale.NewLifecycle(sale.LifecycleOptions{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Catalog: p.catalog, Clock: p.clock, Lanes: p.lanes,
 		Mover: p.mover, Logger: p.log, Strategies: []seckill.Strategy{
 			seckill.StrategyAsync, seckill.StrategyDirect, seckill.StrategySharded, seckill.StrategyDualWrite,
@@ -194,7 +194,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 		OnChanged: p.changed, OnBehind: p.storeBehind, OnUnbuilt: p.notRecovered, Holder: p.holder(), Promises: p.promises, Others: !p.alone(), Patience: p.cfg.PurchaseTimeout(), Apart: p.cfg.SharedLedger(),
 		CheckWitness: p.checkWitness,
 	})
-	p.keeper = sale.NewKeeper(p.desk, p.cfg.Preheat.Lead, p.saleEnded, p.signals.lost)
+	p.keeper = sale.NewKeeper(p.lifecycle, p.cfg.Preheat.Lead, p.saleEnded, p.signals.lost)
 	var synced purchase.Journal // no interface around a nil journal
 	if p.journal != nil {
 		synced = p.journal
@@ -218,13 +218,13 @@ func (p *parts) buildSale(ctx context.Context) error {
 		},
 	})
 	p.reconciler = &reconcile.Reconciler{
-		Store: p.store, Ledger: p.ledger, Queue: p.queue, Recoverer: p.desk,
+		Store: p.store, Ledger: p.ledger, Queue: p.queue, Recoverer: p.lifecycle,
 		Deadline: p.cfg.Reconcile.Deadline, Logger: p.log, OnReport: p.reported,
 	}
 	p.catalog.OnGone = p.saleGone
 	p.metrics.Register(&metrics.Sales{
-		Products: p.shownSales, Stats: p.desk.Stats, ClockSteps: p.clock.Steps,
-		TakenOver: p.takenOver, Instructions: p.desk.InstructionsWaiting, Journal: p.book.journal,
+		Products: p.shownSales, Stats: p.lifecycle.Stats, ClockSteps: p.clock.Steps,
+		TakenOver: p.takenOver, Instructions: p.lifecycle.InstructionsWaiting, Journal: p.book.journal,
 	})
 	p.metrics.Register(&metrics.Parts{
 		Ledger: p.book.ping, Store: p.store.Ping, Outbox: p.book.outbox, Bulletin: p.board.Stats, Silent: p.stage.Silent,
@@ -444,7 +444,7 @@ func (p *parts) buildAdmin(opt Options, stopStreams <-chan struct{}) (err error)
 		p.metrics.OperatorRefused.WithLabelValues(why) // a rule sees it grow from 0
 	}
 	p.admin, err = adminapi.New(adminapi.Options{
-		Token: string(p.cfg.Admin.Token.Bytes()), Desk: p.desk, Orders: p.orders, Reconciler: p.reconciler, Records: p.store, Sinks: &p.sinks.desk,
+		Token: string(p.cfg.Admin.Token.Bytes()), Desk: p.lifecycle, Orders: p.orders, Reconciler: p.reconciler, Records: p.store, Sinks: &p.sinks.desk,
 		Hosts: p.cfg.Admin.Names(), Roles: opt.Roles, HealthOnly: !slices.Contains(opt.Roles, RoleAdmin), Checks: p.checks(opt.Roles),
 		Metrics: p.metrics.Handler(), Pprof: p.cfg.Admin.Pprof, Log: p.log, Stop: stopStreams, Now: fault.Now,
 		ShowsPicture: func(address string) bool { return shopapi.ShowsPicture(p.pictureHosts(), address) },

@@ -22,12 +22,12 @@ func TestInstancesThatShareAStoreDoNotReadTheBuyersOfDirectProducts(t *testing.T
 	rig.Must(t, err)
 	defer a.close()
 	p, now := a.parts, time.Now()
-	_, err = p.desk.Create(t.Context(), seckill.Product{
+	_, err = p.lifecycle.Create(t.Context(), seckill.Product{
 		ID: 1, Group: 1, Name: "product", PriceCents: 999, Currency: "CNY", Stock: 10, PerUserLimit: 1, Shards: 1,
 		Strategy: seckill.StrategyDirect, Fallback: seckill.FallbackWait, StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour),
 	}, rig.Operator)
 	rig.Must(t, err)
-	preheated, err := p.desk.Preheat(t.Context(), 1, rig.Operator)
+	preheated, err := p.lifecycle.Preheat(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	sold, err := p.store.Sell(t.Context(), store.SellRequest{
 		ProductID: 1, Epoch: preheated.Epoch, ExpireAfter: time.Hour,
@@ -90,11 +90,11 @@ func TestADamagedGroupIsDoubtedAndHindersNoStart(t *testing.T) {
 func preheated(t *testing.T, a *App, id uint32) {
 	t.Helper()
 	now := time.Now()
-	_, err := a.parts.desk.Create(t.Context(), seckill.Product{
+	_, err := a.parts.lifecycle.Create(t.Context(), seckill.Product{
 		ID: id, Group: id, Name: "product", PriceCents: 999, Currency: "CNY", Stock: 10, PerUserLimit: 1, Shards: 1,
 		Strategy: seckill.StrategyAsync, Fallback: seckill.FallbackWait, StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour),
 	}, rig.Operator)
 	rig.Must(t, err)
-	_, err = a.parts.desk.Preheat(t.Context(), id, rig.Operator)
+	_, err = a.parts.lifecycle.Preheat(t.Context(), id, rig.Operator)
 	rig.Must(t, err)
 }

@@ -43,13 +43,13 @@ func onRedis(t *testing.T, redis *server.RedisServer) *config.Config {
 func (p *parts) opens(t *testing.T) {
 	t.Helper()
 	now := time.Now()
-	_, err := p.desk.Create(t.Context(), seckill.Product{
+	_, err := p.lifecycle.Create(t.Context(), seckill.Product{
 		ID: 1, Group: 1, Name: "product", PriceCents: 999, Currency: "CNY", Stock: 5, PerUserLimit: 1, Shards: 1,
 		Strategy: seckill.StrategyAsync, Fallback: seckill.FallbackWait, StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour),
 	}, rig.Operator)
 	rig.Must(t, err)
 	rig.Until(t, "the sale is preheated", func() bool { // a loaded machine may keep Redis waiting
-		_, err = p.desk.Preheat(t.Context(), 1, rig.Operator)
+		_, err = p.lifecycle.Preheat(t.Context(), 1, rig.Operator)
 		return err == nil
 	})
 }

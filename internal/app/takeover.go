@@ -52,8 +52,8 @@ func (p *parts) keepInstance(ctx context.Context) error {
 // takeoverDuties are the duties of an instance whose ledger can fail apart from
 // the store. Takeovers are begun and ended by one of them, under a lease.
 func (p *parts) takeoverDuties() []*background.Loop {
-	handover := &sale.Handover{Desk: p.desk, Instance: p.name, InHand: p.workers.InHand}
-	takeovers := &sale.Takeovers{Desk: p.desk, ReturnAfter: p.cfg.Ledger.ReturnAfter, Now: time.Now, OnStarted: p.tellTakenOver}
+	handover := &sale.Handover{Lifecycle: p.lifecycle, Instance: p.name, InHand: p.workers.InHand}
+	takeovers := &sale.Takeovers{Lifecycle: p.lifecycle, ReturnAfter: p.cfg.Ledger.ReturnAfter, Now: time.Now, OnStarted: p.tellTakenOver}
 	loops := []*background.Loop{
 		{Name: "instance", Every: instanceEvery, Timeout: instanceTTL / 2, Round: p.keepInstance},
 		{Name: "handover", Every: handoverEvery, Timeout: handoverTimeout, Round: handover.Round},

@@ -68,12 +68,12 @@ func TestInstance_SaysWhichLedgersAreSilent(t *testing.T) {
 	p := a.parts
 	preheated(t, a, 1) // waits for its ledger
 	now := time.Now()
-	_, err = p.desk.Create(t.Context(), seckill.Product{
+	_, err = p.lifecycle.Create(t.Context(), seckill.Product{
 		ID: 2, Group: 2, Name: "product", PriceCents: 999, Currency: "CNY", Stock: 10, PerUserLimit: 1, Shards: 1,
 		Strategy: seckill.StrategyAsync, Fallback: seckill.FallbackStore, StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour),
 	}, rig.Operator)
 	rig.Must(t, err)
-	_, err = p.desk.Preheat(t.Context(), 2, rig.Operator)
+	_, err = p.lifecycle.Preheat(t.Context(), 2, rig.Operator)
 	rig.Must(t, err)
 	silent := func() []uint32 {
 		t.Helper()

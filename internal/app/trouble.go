@@ -24,7 +24,7 @@ const (
 	// troubleAtOnce is how many are looked at together: one whose recovery waits
 	// for a slow shard, or for what other instances have promised, must not hold
 	// up the others. Most of the time of a recovery is such waiting, which costs
-	// nothing; the desk bounds how many ledgers are built at a time.
+	// nothing; the lifecycle bounds how many ledgers are built at a time.
 	troubleAtOnce = 64
 	// troublePause is the least time between two looks at one product. A crowd in
 	// front of a lost shard must not make this a busy loop.
@@ -44,7 +44,7 @@ type trouble struct {
 }
 
 // grave reports whether an operator should hear of it. Of a damaged ledger they
-// hear from the desk that rebuilds it, once, whoever noticed.
+// hear from the rebuild of it, once, whoever noticed.
 func (t trouble) grave() bool {
 	return errors.Is(t.err, store.ErrShort) || errors.Is(t.err, queue.ErrLost)
 }
@@ -215,7 +215,7 @@ func (p *parts) look(ctx context.Context, product uint32) {
 	}
 	recovering, cancel := context.WithTimeout(ctx, recoverTimeout)
 	defer cancel()
-	if _, err := p.desk.RecoverIfLost(recovering, product); err != nil {
+	if _, err := p.lifecycle.RecoverIfLost(recovering, product); err != nil {
 		p.log.Warn("product not recovered; it will be tried again", "product", product, "error", err)
 	}
 	refreshing, end := context.WithTimeout(ctx, refreshTimeout)

@@ -75,12 +75,12 @@ func run(t *testing.T, stock int64) *running {
 		p.ledger = r.heard
 	})
 	now := time.Now()
-	_, err := r.desk.Create(t.Context(), seckill.Product{
+	_, err := r.lifecycle.Create(t.Context(), seckill.Product{
 		ID: 1, Group: 1, Name: "product", PriceCents: 999, Currency: "CNY", Stock: stock, PerUserLimit: 1, Shards: 1,
 		Strategy: seckill.StrategyAsync, Fallback: seckill.FallbackWait, StartsAt: now.Add(-time.Minute), EndsAt: now.Add(time.Hour),
 	}, rig.Operator)
 	rig.Must(t, err)
-	_, err = r.desk.Preheat(t.Context(), 1, rig.Operator)
+	_, err = r.lifecycle.Preheat(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	r.sale = r.catalog.Find(1)
 	return r
@@ -162,7 +162,7 @@ func TestAUnitThatReturnsLowersTheSoldOutFlag(t *testing.T) {
 func TestEveryLaneBeatsAgainAndAgain(t *testing.T) {
 	r := run(t, 5)
 	r.buy(t, "bob")
-	_, err := r.desk.ChangeStock(t.Context(), 1, 1, "up", rig.Operator)
+	_, err := r.lifecycle.ChangeStock(t.Context(), 1, 1, "up", rig.Operator)
 	rig.Must(t, err)
 	buying, other := r.stage.Beats(), r.lanes.Beats(r.onSale)
 	if len(buying) == 0 || len(other) == 0 {
@@ -174,7 +174,7 @@ func TestEveryLaneBeatsAgainAndAgain(t *testing.T) {
 func TestWhatAPartOfTheLedgerAnsweredIsHeard(t *testing.T) {
 	r := run(t, 5)
 	r.buy(t, "bob")
-	_, err := r.desk.ChangeStock(t.Context(), 1, 1, "up", rig.Operator)
+	_, err := r.lifecycle.ChangeStock(t.Context(), 1, 1, "up", rig.Operator)
 	rig.Must(t, err)
 	told, untold := r.stage.Beats()[0].Process, r.lanes.Beats(r.onSale)[0].Process
 	r.heard.mu.Lock()

@@ -122,14 +122,14 @@ func TestAMasterThatIsAwayHoldsUpOnlyItsOwnProducts(t *testing.T) {
 		}
 	}
 
-	round(t, "stock", func(ctx context.Context) error { return h.Desk.FinishStockChanges(ctx, 1) })
+	round(t, "stock", func(ctx context.Context) error { return h.Lifecycle.FinishStockChanges(ctx, 1) })
 	if free := h.free(t, alive); free != 1007 {
 		t.Errorf("stock: %d units are free", free)
 	}
 
 	rig.Must(t, h.ledger.Close(t.Context(), ledger.ShardOf(&h.alive[1], 0))) // as if it were lost
 	var lost []uint32
-	keeper := sale.NewKeeper(h.Desk, time.Minute, func(uint32) {}, func(product uint32) { lost = append(lost, product) })
+	keeper := sale.NewKeeper(h.Lifecycle, time.Minute, func(uint32) {}, func(product uint32) { lost = append(lost, product) })
 	rig.Must(t, h.Catalog.Refresh(t.Context()))
 	round(t, "keep", keeper.Round)
 	if len(lost) != 1 || lost[0] != h.alive[1].ID {
@@ -142,7 +142,7 @@ func TestAMasterThatIsAwayHoldsUpOnlyItsOwnProducts(t *testing.T) {
 		return owed(t, h.Rig) == 0
 	})
 	rig.Until(t, "the stock change is finished", func() bool {
-		return h.Desk.FinishStockChanges(t.Context(), 10) == nil
+		return h.Lifecycle.FinishStockChanges(t.Context(), 10) == nil
 	})
 	if free := h.free(t, gone); free != 1007 {
 		t.Errorf("%d units are free where the master was away", free)

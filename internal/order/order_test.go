@@ -180,7 +180,7 @@ func TestAnOrderOfASaleThatThisInstanceHasNotHeardOfIsBusy(t *testing.T) {
 	rig.Must(t, unopened.Refresh(t.Context())) // it knows the product, and will not know that it is on sale
 	d.Desk.Catalog = unopened
 	find(d.Claim(1, "bob").OrderNo, seckill.CodeNotFound)
-	p, err := d.Rig.Desk.Preheat(t.Context(), 1, rig.Operator)
+	p, err := d.Rig.Lifecycle.Preheat(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	no := d.Rig.Buy(t, p, "bob")[0]
 	find(no, seckill.CodeBusy)

@@ -106,7 +106,7 @@ func TestAReleaseMeetsEveryEpoch(t *testing.T) {
 		r := rig.New(t)
 		_, nos := sold(t, r, 1, 2)
 		cancel(t, r, nos[0])
-		p, err := r.Desk.Recover(t.Context(), 1, rig.Operator)
+		p, err := r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 		rig.Must(t, err)
 		duty, freed := releaser(r)
 		rig.Must(t, duty.Round(t.Context()))
@@ -118,14 +118,14 @@ func TestAReleaseMeetsEveryEpoch(t *testing.T) {
 		r := rig.New(t)
 		p, nos := sold(t, r, 1, 2)
 		r.Ledger.FailBefore("Install", 1)
-		_, err := r.Desk.Recover(t.Context(), 1, rig.Operator)
+		_, err := r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 		rig.Refused(t, err, seckill.CodeBusy)
 		cancel(t, r, nos[0]) // stamped with the store's epoch, which the ledger has not
 		duty, _ := releaser(r)
 		if duty.Round(t.Context()) == nil || owed(t, r) != 1 {
 			t.Fatalf("%d owed after the ledger refused", owed(t, r))
 		}
-		p, err = r.Desk.Recover(t.Context(), 1, rig.Operator)
+		p, err = r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 		rig.Must(t, err)
 		rig.Must(t, duty.Round(t.Context()))
 		if f := r.Figures(t, p); f.Available != 9 || f.Marked != 1 || owed(t, r) != 0 {

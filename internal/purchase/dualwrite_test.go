@@ -176,7 +176,7 @@ func TestDualWritesRaceWorkersAndRecoveriesAndSellNothingTwice(t *testing.T) {
 	for range 2 {
 		was := results(purchase.DualWriteConfirmed)
 		rig.Until(t, "the crowd buys", func() bool { return results(purchase.DualWriteConfirmed) > was+10 })
-		_, err := c.Desk.Recover(t.Context(), 1, rig.Operator)
+		_, err := c.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 		rig.Must(t, err)
 	}
 	stop.Store(true)

@@ -207,7 +207,7 @@ func TestUnitsThatComeBackAreSoldToTheNextClaim(t *testing.T) {
 			rig.Must(t, err)
 			_, err = c.buy("b")
 			rig.Refused(t, err, seckill.CodeSoldOut)
-			_, err = c.Desk.ChangeStock(t.Context(), 1, 500, "more", rig.Operator)
+			_, err = c.Lifecycle.ChangeStock(t.Context(), 1, 500, "more", rig.Operator)
 			rig.Must(t, err)
 			if got := tally(c.crowd(100, "c")); got[""] != 100 { // a batch
 				t.Errorf("answers are %v", got)

@@ -298,7 +298,7 @@ func TestBuyingGoesOnInTheNextEpoch(t *testing.T) {
 		}
 	})
 	for range 3 {
-		p, err := c.Desk.Recover(t.Context(), 1, rig.Operator)
+		p, err := c.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 		rig.Must(t, err)
 		held := c.Figures(t, p).Marked
 		rig.Until(t, "the crowd buys in the new epoch", func() bool { return c.Figures(t, p).Marked > held })
@@ -412,7 +412,7 @@ func TestAHeartbeatRetiresTheLanesOfAnEpochThatIsOver(t *testing.T) {
 		t.Fatalf("%d lanes of a live epoch beat, want 2", n)
 	}
 	c.ConfirmAll(t)
-	_, err = c.Desk.Recover(t.Context(), 1, rig.Operator)
+	_, err = c.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	beat()
 	if n := len(c.Beats()); n != 0 {

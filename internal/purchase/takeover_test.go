@@ -68,7 +68,7 @@ func TestBuy_ProductOfTheStoreGoesToTheTillOnly(t *testing.T) {
 
 func TestBuy_BusyUntilTheStoreIsOpen(t *testing.T) {
 	c := newCounter(t, 3)
-	taken, err := c.Desk.TakeOver(t.Context(), 1, rig.Operator)
+	taken, err := c.Lifecycle.TakeOver(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	_, err = c.buy("a")
 	rig.Refused(t, err, seckill.CodeBusy)
@@ -93,7 +93,7 @@ func TestBuy_BusyAtATillThatMissedTheReturn(t *testing.T) {
 	rig.Must(t, err)
 	deaf := sale.NewCatalog(c.Store) // an instance that hears nothing
 	rig.Must(t, deaf.Refresh(t.Context()))
-	_, err = c.Desk.Recover(t.Context(), 1, rig.Operator)
+	_, err = c.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	_, err = c.Buy(deaf.Find(1), purchase.Claim{Buyer: "b", Quantity: 1})
 	rig.Refused(t, err, seckill.CodeBusy)
@@ -113,7 +113,7 @@ func TestBuy_BusyIfTheEpochMovedBeforeTheReply(t *testing.T) {
 				o.Timeout, o.Lane.CallTimeout = time.Minute, time.Minute
 			})
 			c.Ledger.Before("Do", func() {
-				_, err := c.Desk.TakeOver(t.Context(), 1, rig.Operator)
+				_, err := c.Lifecycle.TakeOver(t.Context(), 1, rig.Operator)
 				rig.Must(t, err)
 			})
 			_, err := c.Buy(c.on, purchase.Claim{Buyer: "a", Quantity: 1, Key: "k"})

@@ -52,7 +52,7 @@ func TestADirectProductIsSoldByTheStoreAlone(t *testing.T) {
 		state seckill.SaleState
 		want  seckill.Code
 	}{{seckill.SalePaused, seckill.CodePaused}, {seckill.SaleEnded, seckill.CodeEnded}} {
-		_, err := c.Desk.SetState(t.Context(), 1, step.state, rig.Operator)
+		_, err := c.Lifecycle.SetState(t.Context(), 1, step.state, rig.Operator)
 		rig.Must(t, err)
 		_, err = c.buy("d")
 		rig.Refused(t, err, step.want)
@@ -203,14 +203,14 @@ func TestAStockChangeLowersTheFlagOfADirectProduct(t *testing.T) {
 	c := newShop(t, 1)
 	_, err := c.buy("a")
 	rig.Must(t, err)
-	_, err = c.Desk.ChangeStock(t.Context(), 1, 1, "more", rig.Operator)
+	_, err = c.Lifecycle.ChangeStock(t.Context(), 1, 1, "more", rig.Operator)
 	rig.Must(t, err)
 	if c.on.SoldOut() {
 		t.Error("the flag stands after units were added")
 	}
 	_, err = c.buy("b")
 	rig.Must(t, err)
-	_, err = c.Desk.ChangeStock(t.Context(), 1, -1, "less", rig.Operator)
+	_, err = c.Lifecycle.ChangeStock(t.Context(), 1, -1, "less", rig.Operator)
 	rig.Refused(t, err, seckill.CodeBadRequest)
 	storetest.CheckPromises(t, c.Store, 1)
 }

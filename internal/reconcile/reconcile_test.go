@@ -35,7 +35,7 @@ func newOffice(t *testing.T) *office {
 	t.Parallel()
 	o := &office{Rig: rig.New(t)}
 	o.Reconciler = &reconcile.Reconciler{
-		Store: o.Rig.Store, Ledger: o.Rig.Ledger, Queue: o.Rig.Queue, Recoverer: o.Desk, Deadline: 5 * time.Second,
+		Store: o.Rig.Store, Ledger: o.Rig.Ledger, Queue: o.Rig.Queue, Recoverer: o.Lifecycle, Deadline: 5 * time.Second,
 		Logger: slog.New(slog.DiscardHandler), OnReport: func(r api.Report) { o.reports = append(o.reports, r) },
 	}
 	return o
@@ -64,7 +64,7 @@ func (o *office) busy(t *testing.T) seckill.Product {
 	}
 	o.pay(t, nos[2], "t1")
 	for id, delta := range map[string]int64{"up": 5, "down": -3} {
-		_, err := o.Desk.ChangeStock(t.Context(), 1, delta, id, rig.Operator)
+		_, err := o.Lifecycle.ChangeStock(t.Context(), 1, delta, id, rig.Operator)
 		rig.Must(t, err)
 	}
 	return p
@@ -106,7 +106,7 @@ func TestASaleAtRestIsBalanced(t *testing.T) {
 	balanced(t, o.run(t, false))
 	rig.Must(t, o.releaser().Round(t.Context()))
 	balanced(t, o.run(t, true))
-	_, err := o.Desk.Recover(t.Context(), 1, rig.Operator)
+	_, err := o.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	report := o.run(t, false)
 	balanced(t, report)
@@ -342,7 +342,7 @@ func TestTrafficIsNoFalseAlarm(t *testing.T) {
 		if n%5 != 0 {
 			return nil
 		}
-		_, err := o.Desk.ChangeStock(ctx, 1, 1+int64(n%3), fmt.Sprint("change-", n), rig.Operator)
+		_, err := o.Lifecycle.ChangeStock(ctx, 1, 1+int64(n%3), fmt.Sprint("change-", n), rig.Operator)
 		return err
 	})
 	cuts := 0
@@ -377,7 +377,7 @@ func TestATakeoverIsNoViolation(t *testing.T) {
 	_, err := o.Rig.Store.Cancel(t.Context(), sold[0], "test", rig.Operator)
 	rig.Must(t, err)
 	balanced(t, o.run(t, false))
-	_, err = o.Desk.Recover(t.Context(), 1, rig.Operator)
+	_, err = o.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	balanced(t, o.run(t, false))
 }
@@ -453,7 +453,7 @@ func TestChangesThatCancelOutInACutAreNoViolation(t *testing.T) {
 	step := 0
 	change := func(delta int64) {
 		step++
-		_, err := o.Desk.ChangeStock(t.Context(), 1, delta, fmt.Sprint("step-", step), rig.Operator)
+		_, err := o.Lifecycle.ChangeStock(t.Context(), 1, delta, fmt.Sprint("step-", step), rig.Operator)
 		rig.Must(t, err)
 	}
 	under := o.Reconciler.Ledger
@@ -525,7 +525,7 @@ func TestRun_ProductDeletedMeanwhileIsNotFound(t *testing.T) {
 	p := o.Open(t, 1, 20, func(p *seckill.Product) { p.Test = true })
 	o.Buy(t, p, "a", "b")
 	o.ConfirmAll(t)
-	_, err := o.Desk.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator)
+	_, err := o.Lifecycle.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator)
 	rig.Must(t, err)
 	gate := o.Rig.Store.Block("CheckMoney")
 	done := make(chan error, 1)
@@ -534,7 +534,7 @@ func TestRun_ProductDeletedMeanwhileIsNotFound(t *testing.T) {
 		done <- err
 	}()
 	<-gate.Arrived()
-	_, err = o.Desk.Delete(t.Context(), 1, rig.Operator)
+	_, err = o.Lifecycle.Delete(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	gate.Open()
 	rig.Refused(t, <-done, seckill.CodeNotFound)

@@ -67,7 +67,7 @@ func TestAdopt_WritesWhileTheStoreIsTheSeller(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := rig.New(t)
 			old := r.Open(t, 1, 3)
-			_, err := r.Desk.TakeOver(t.Context(), 1, rig.Operator)
+			_, err := r.Lifecycle.TakeOver(t.Context(), 1, rig.Operator)
 			rig.Must(t, err)
 			if open {
 				r.Sell(t, r.TakeOver(t, 1), "of the store")

@@ -28,9 +28,9 @@ func TestRound_ForgetsPromisesOfADeletedProduct(t *testing.T) {
 			m.promised(t, other, "ann")
 			m.ConfirmAll(t)
 			m.promised(t, other, "bob") // queued
-			_, err := m.Desk.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator)
+			_, err := m.Lifecycle.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator)
 			rig.Must(t, err)
-			_, err = m.Desk.Delete(t.Context(), 1, rig.Operator)
+			_, err = m.Lifecycle.Delete(t.Context(), 1, rig.Operator)
 			rig.Must(t, err)
 			begin(t, m)
 			m.settle(t)

@@ -65,7 +65,7 @@ func (m *memory) newBook(changes ...func(*recovery.BookOptions)) *recovery.Book 
 	return recovery.NewBook(opt)
 }
 
-// Do is on the lanes of the present desk, which a restart replaces.
+// Do is on the lanes of the present lifecycle, which a restart replaces.
 func (m *memory) Do(ctx context.Context, shard ledger.Shard, write ledger.Write) (ledger.Result, error) {
 	if m.hinder != nil {
 		if err := m.hinder(write); err != nil {
@@ -114,7 +114,7 @@ func (m *memory) settle(t *testing.T) {
 // recover rebuilds a product's ledger, and lets the catalogue know.
 func (m *memory) recover(t *testing.T, id uint32) seckill.Product {
 	t.Helper()
-	p, err := m.Desk.Recover(t.Context(), id, rig.Operator)
+	p, err := m.Lifecycle.Recover(t.Context(), id, rig.Operator)
 	rig.Must(t, err)
 	return p
 }
@@ -363,11 +363,11 @@ func TestRecover_QueuedPromisesKeepTheirUnits(t *testing.T) {
 			held += len(got[i].Entry.Claims)
 		}
 	}
-	desk := sale.NewDesk(sale.DeskOptions{
+	lifecycle := sale.NewLifecycle(sale.LifecycleOptions{
 		Store: m.Store, Ledger: m.Ledger, Queue: m.Queue, Catalog: m.Catalog, Clock: m.Clock, Lanes: m.Lanes,
 		Logger: slog.New(slog.DiscardHandler), Promises: m.Book,
 	})
-	p, err = desk.Recover(t.Context(), 1, rig.Operator)
+	p, err = lifecycle.Recover(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	if got := m.statuses(t, nos); got[seckill.OrderPending] != 5 {
 		t.Errorf("orders %v, want 5 pending", got)

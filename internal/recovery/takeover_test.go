@@ -25,7 +25,7 @@ func TestPromisesOfAProductThatWasTakenOverAreWritten(t *testing.T) {
 			nos := m.promised(t, p, "a", "b")
 			m.LoseJournal(t) // no entry will bring them
 			m.Ledger.FailBefore("Do", -1)
-			_, err := m.Desk.TakeOver(t.Context(), 1, rig.Operator)
+			_, err := m.Lifecycle.TakeOver(t.Context(), 1, rig.Operator)
 			rig.Must(t, err)
 			write(t, m)
 			if got := m.statuses(t, nos); got[seckill.OrderPending] != 2 {
@@ -61,7 +61,7 @@ func TestPromisesThatCanBeWrittenAreWrittenBesideOneThatCannot(t *testing.T) {
 			nos := m.promised(t, p, buyers...)
 			m.LoseJournal(t)
 			m.Ledger.FailBefore("Do", -1)
-			_, err := m.Desk.TakeOver(t.Context(), 1, rig.Operator)
+			_, err := m.Lifecycle.TakeOver(t.Context(), 1, rig.Operator)
 			rig.Must(t, err)
 			m.Store.Poison(buyers[bad])
 			if err := write(t, m); !errors.Is(err, storetest.ErrPoison) {

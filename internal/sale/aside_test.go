@@ -24,9 +24,9 @@ func TestARebuildHoldsUpNoRound(t *testing.T) {
 	var rebuilding sync.WaitGroup
 	var once sync.Once
 	asked := 0
-	k := sale.NewKeeper(r.Desk, time.Minute, func(uint32) {}, func(product uint32) {
+	k := sale.NewKeeper(r.Lifecycle, time.Minute, func(uint32) {}, func(product uint32) {
 		asked++
-		once.Do(func() { rebuilding.Go(func() { recoverWith(r.Desk)(product) }) })
+		once.Do(func() { rebuilding.Go(func() { recoverWith(r.Lifecycle)(product) }) })
 	})
 	rig.Must(t, round(t, r, k))
 	rig.Until(t, "the rebuild is under way", func() bool { return r.Ledger.Calls("Install") > 1 })
@@ -49,7 +49,7 @@ func TestShardsAreBuiltSideBySide(t *testing.T) {
 	unblock := r.Ledger.Block("Install")
 	done := make(chan error, 1)
 	go func() {
-		_, err := r.Desk.Recover(t.Context(), 1, rig.Operator)
+		_, err := r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 		done <- err
 	}()
 	rig.Until(t, "eight shards are built at once", func() bool { return r.Ledger.Calls("Install") == before+8 })
@@ -66,12 +66,12 @@ func TestARebuildThatFailsAgainIsTold(t *testing.T) {
 	r := rig.New(t)
 	r.Open(t, 1, 5)
 	var told []error
-	desk := sale.NewDesk(sale.DeskOptions{
+	lifecycle := sale.NewLifecycle(sale.LifecycleOptions{
 		Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Catalog: r.Catalog, Clock: r.Clock, Lanes: r.Lanes, Mover: r.Mover, Logger: quiet,
 		Strategies: []seckill.Strategy{seckill.StrategyAsync},
 		OnUnbuilt:  func(_ uint32, err error) { told = append(told, err) },
 	})
-	k := sale.NewKeeper(desk, time.Minute, func(uint32) {}, recoverWith(desk))
+	k := sale.NewKeeper(lifecycle, time.Minute, func(uint32) {}, recoverWith(lifecycle))
 	r.LoseJournal(t)
 	r.Ledger.FailBefore("Install", 3)
 	for tries, want := range []int{0, 1, 2} {
@@ -97,13 +97,13 @@ func TestWhatCannotBeReadIsNotDrained(t *testing.T) {
 	p := r.Open(t, 1, 5)
 	rig.Must(t, r.Store.BeginRebuild(t.Context(), 1, p.Epoch))
 	r.Ledger.FailBefore("Read", -1)
-	_, err := r.Desk.RecoverIfLost(t.Context(), 1)
+	_, err := r.Lifecycle.RecoverIfLost(t.Context(), 1)
 	rig.Refused(t, err, seckill.CodeBusy)
 	if r.Ledger.Calls("Close") != 0 || r.Stored(t, 1).Epoch != p.Epoch {
 		t.Error("something was closed, or an epoch spent")
 	}
 	r.Ledger.Heal()
-	if recovered, err := r.Desk.RecoverIfLost(t.Context(), 1); err != nil || !recovered {
+	if recovered, err := r.Lifecycle.RecoverIfLost(t.Context(), 1); err != nil || !recovered {
 		t.Errorf("recovered %t, %v", recovered, err)
 	}
 	live(t, r, 1)

@@ -1,6 +1,5 @@
 // Package sale runs a sale: the catalogue of products as this instance sees
-// them, and the desk at which operators preheat, pause, end, restock and
-// recover.
+// them, and the moves of an operator: preheat, pause, end, restock, recover.
 package sale
 
 import (

@@ -209,7 +209,7 @@ func TestLanesBeatForTheNewestEpochOnly(t *testing.T) {
 	old := p
 	for range 3 {
 		var err error
-		p, err = r.Desk.Recover(t.Context(), 1, rig.Operator)
+		p, err = r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 		rig.Must(t, err)
 		r.Reserve(t, p, r.Claim(1, "a"))
 	}
@@ -228,7 +228,7 @@ func TestALaneThatAHeartbeatFinishesBeatsNoMore(t *testing.T) {
 	for name, finish := range map[string]func(r *rig.Rig, p seckill.Product) error{
 		"closed": func(r *rig.Rig, p seckill.Product) error { return r.Embedded.Close(t.Context(), ledger.ShardOf(&p, 0)) },
 		"another epoch": func(r *rig.Rig, _ seckill.Product) error {
-			_, err := r.Desk.Recover(t.Context(), 1, rig.Operator)
+			_, err := r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 			return err
 		},
 	} {
@@ -294,16 +294,16 @@ func TestStatsAddUpOverLedgerQueueAndStore(t *testing.T) {
 	sold(t, r, p)
 	r.Time.Advance(3 * time.Second)
 	rig.Must(t, r.Clock.Sync(t.Context()))
-	s, err := r.Desk.Stats(t.Context(), 1)
+	s, err := r.Lifecycle.Stats(t.Context(), 1)
 	rig.Must(t, err)
 	if s.Offered != 5 || s.Epoch != 1 || s.State != "open" || s.Ledger.Available != 1 || s.Ledger.Reserved != 4 ||
 		s.Store.Stock != 3 || s.Store.Pending != 2 || s.Store.Cancelled != 1 || s.Queue.Depth != 1 || s.Queue.OldestMS < 2900 {
 		t.Errorf("stats are %+v", s)
 	}
-	_, err = r.Desk.Stats(t.Context(), 9)
+	_, err = r.Lifecycle.Stats(t.Context(), 9)
 	rig.Refused(t, err, seckill.CodeNotFound)
 	r.Ledger.FailBefore("Read", 1)
-	_, err = r.Desk.Stats(t.Context(), 1)
+	_, err = r.Lifecycle.Stats(t.Context(), 1)
 	rig.Refused(t, err, seckill.CodeBusy)
 }
 

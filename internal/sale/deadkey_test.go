@@ -42,7 +42,7 @@ func TestTheKeysOfDeadOrdersOutliveTheLedger(t *testing.T) {
 				r.SellClaims(t, r.TakeOver(t, 1), counted)
 				claims = append(claims, counted)
 				var err error
-				p, err = r.Desk.Recover(t.Context(), 1, rig.Operator)
+				p, err = r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 				rig.Must(t, err)
 			}
 			over := keyed("buyer-0") // fails, over the limit
@@ -63,7 +63,7 @@ func TestTheKeysOfDeadOrdersOutliveTheLedger(t *testing.T) {
 				if loss == 0 {
 					r.LoseJournal(t)
 				}
-				p, err = r.Desk.Recover(t.Context(), 1, rig.Operator)
+				p, err = r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 				rig.Must(t, err)
 				live(t, r, 1)
 				for _, first := range claims {

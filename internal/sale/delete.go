@@ -25,7 +25,7 @@ const (
 // ledger refuses every claim, and no entry waits for a worker. Then the product is
 // gone for everybody in one transaction of the store (BeginDelete), and the rest is
 // deleted in parts. A call that is cut short is busy: repeated, it goes on.
-func (d *Desk) Delete(ctx context.Context, id uint32, actor store.Actor) (orders int, err error) {
+func (d *Lifecycle) Delete(ctx context.Context, id uint32, actor store.Actor) (orders int, err error) {
 	if err := d.endIfOver(ctx, id, actor); err != nil {
 		return 0, err
 	}
@@ -78,7 +78,7 @@ func (d *Desk) Delete(ctx context.Context, id uint32, actor store.Actor) (orders
 
 // endIfOver ends the sale of a test product that is over by the clock: the ledger
 // does not know the time.
-func (d *Desk) endIfOver(ctx context.Context, id uint32, actor store.Actor) error {
+func (d *Lifecycle) endIfOver(ctx context.Context, id uint32, actor store.Actor) error {
 	p, err := d.store.Product(ctx, id)
 	if seckill.CodeNotFound.In(err) {
 		return nil
@@ -91,7 +91,7 @@ func (d *Desk) endIfOver(ctx context.Context, id uint32, actor store.Actor) erro
 
 // checkDelete makes the ledger obey the end of the sale, and says whether
 // anything of it waits to be written.
-func (d *Desk) checkDelete(ctx context.Context, p *seckill.Product) error {
+func (d *Lifecycle) checkDelete(ctx context.Context, p *seckill.Product) error {
 	if err := p.CheckDelete(); err != nil {
 		return err
 	}
@@ -102,7 +102,7 @@ func (d *Desk) checkDelete(ctx context.Context, p *seckill.Product) error {
 }
 
 // awaitWritten waits for a moment until no entry of a product waits for a worker.
-func (d *Desk) awaitWritten(ctx context.Context, id uint32) error {
+func (d *Lifecycle) awaitWritten(ctx context.Context, id uint32) error {
 	asking, cancel := d.brief(ctx)
 	defer cancel()
 	for {
@@ -121,7 +121,7 @@ func (d *Desk) awaitWritten(ctx context.Context, id uint32) error {
 // endOthers makes the ledger obey the end of the other products of the limit group.
 // The store has ended them all (BeginDelete). Until the deletion is done, a purchase
 // of one would meet units that the ledger has let go of, and the store has not.
-func (d *Desk) endOthers(ctx context.Context, p *seckill.Product) error {
+func (d *Lifecycle) endOthers(ctx context.Context, p *seckill.Product) error {
 	products, err := d.store.CurrentProducts(ctx) // every test product is one
 	if err != nil {
 		return err
@@ -139,7 +139,7 @@ func (d *Desk) endOthers(ctx context.Context, p *seckill.Product) error {
 // empty takes stock and marks out of the product's shards: they get a new epoch
 // without any, which is never opened. That leaves what tells a late call that its
 // epoch is over, and touches no mark of another product of the limit group.
-func (d *Desk) empty(ctx context.Context, p *seckill.Product) error {
+func (d *Lifecycle) empty(ctx context.Context, p *seckill.Product) error {
 	if !p.HasLedger() || p.Epoch == 0 {
 		return nil
 	}

@@ -18,7 +18,7 @@ func rehearsed(t *testing.T, r *rig.Rig, id uint32, changes ...func(*seckill.Pro
 	p := r.Open(t, id, 5, append(changes, rehearsal)...)
 	r.Buy(t, p, "ann", "bob")
 	r.ConfirmAll(t)
-	_, err := r.Desk.SetState(t.Context(), id, seckill.SaleEnded, rig.Operator)
+	_, err := r.Lifecycle.SetState(t.Context(), id, seckill.SaleEnded, rig.Operator)
 	rig.Must(t, err)
 	return r.Stored(t, id)
 }
@@ -29,7 +29,7 @@ func TestDelete_TakesOrdersAndMarks(t *testing.T) {
 		p := rehearsed(t, r, 1, shape)
 		var gone []uint32
 		r.Catalog.OnGone = func(s *sale.Sale) { gone = append(gone, s.ID) }
-		orders, err := r.Desk.Delete(t.Context(), 1, rig.Operator)
+		orders, err := r.Lifecycle.Delete(t.Context(), 1, rig.Operator)
 		rig.Must(t, err)
 		if orders != 2 {
 			t.Errorf("%d orders were deleted, want 2", orders)
@@ -46,7 +46,7 @@ func TestDelete_TakesOrdersAndMarks(t *testing.T) {
 		if len(held) != 0 {
 			t.Errorf("the ledger holds %v", held)
 		}
-		_, err = r.Desk.Delete(t.Context(), 1, rig.Operator)
+		_, err = r.Lifecycle.Delete(t.Context(), 1, rig.Operator)
 		rig.Refused(t, err, seckill.CodeNotFound)
 	}
 }
@@ -54,24 +54,24 @@ func TestDelete_TakesOrdersAndMarks(t *testing.T) {
 func TestDelete_RefusesWhatIsNotOver(t *testing.T) {
 	r := rig.New(t)
 	r.Open(t, 1, 5)
-	_, err := r.Desk.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator)
+	_, err := r.Lifecycle.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator)
 	rig.Must(t, err)
-	_, err = r.Desk.Delete(t.Context(), 1, rig.Operator)
+	_, err = r.Lifecycle.Delete(t.Context(), 1, rig.Operator)
 	rig.Refused(t, err, seckill.CodeNotTest)
 
 	p := r.Open(t, 2, 5, rehearsal)
-	_, err = r.Desk.Delete(t.Context(), 2, rig.Operator)
+	_, err = r.Lifecycle.Delete(t.Context(), 2, rig.Operator)
 	rig.Refused(t, err, seckill.CodeWrongState)
 	r.Buy(t, p, "ann")
-	_, err = r.Desk.SetState(t.Context(), 2, seckill.SaleEnded, rig.Operator)
+	_, err = r.Lifecycle.SetState(t.Context(), 2, seckill.SaleEnded, rig.Operator)
 	rig.Must(t, err)
-	_, err = r.Desk.Delete(t.Context(), 2, rig.Operator)
+	_, err = r.Lifecycle.Delete(t.Context(), 2, rig.Operator)
 	rig.Refused(t, err, seckill.CodeBusy) // ann's order is queued
 	r.ConfirmAll(t)
-	_, err = r.Desk.Delete(t.Context(), 2, rig.Operator)
+	_, err = r.Lifecycle.Delete(t.Context(), 2, rig.Operator)
 	rig.Must(t, err)
 
-	_, err = r.Desk.Delete(t.Context(), 3, rig.Operator)
+	_, err = r.Lifecycle.Delete(t.Context(), 3, rig.Operator)
 	rig.Refused(t, err, seckill.CodeNotFound)
 }
 
@@ -80,7 +80,7 @@ func TestDelete_EndsWhatIsOverByTheClock(t *testing.T) {
 	p := r.Open(t, 1, 5, rehearsal)
 	r.Time.Advance(p.EndsAt.Sub(r.Time.Now()) + time.Second)
 	rig.Must(t, r.Clock.Sync(t.Context()))
-	_, err := r.Desk.Delete(t.Context(), 1, rig.Operator)
+	_, err := r.Lifecycle.Delete(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 }
 
@@ -99,10 +99,10 @@ func TestDelete_GoesOnAfterAFault(t *testing.T) {
 			r := rig.New(t)
 			p := rehearsed(t, r, 1)
 			fail(r)
-			if _, err := r.Desk.Delete(t.Context(), 1, rig.Operator); err == nil {
+			if _, err := r.Lifecycle.Delete(t.Context(), 1, rig.Operator); err == nil {
 				t.Fatal("the fault did not strike")
 			}
-			if _, err := r.Desk.Delete(t.Context(), 1, rig.Operator); err != nil && !seckill.CodeNotFound.In(err) {
+			if _, err := r.Lifecycle.Delete(t.Context(), 1, rig.Operator); err != nil && !seckill.CodeNotFound.In(err) {
 				t.Fatalf("repeated: %v", err)
 			}
 			if f := r.Figures(t, p); f.Marked != 0 {
@@ -121,14 +121,14 @@ func TestDelete_LeavesTheOtherProductsOfTheGroup(t *testing.T) {
 	owner := r.Open(t, 1, 5, rehearsal, rig.Limit(2))
 	r.Buy(t, owner, "ann", "bob")
 	member := rehearsed(t, r, 2, rig.Limit(2), func(p *seckill.Product) { p.Group = 1 })
-	_, err := r.Desk.Delete(t.Context(), 2, rig.Operator)
+	_, err := r.Lifecycle.Delete(t.Context(), 2, rig.Operator)
 	rig.Refused(t, err, seckill.CodeWrongState)
 	if f := r.Figures(t, member); f.Marked != 2 {
 		t.Errorf("refused, the ledger of the member has %+v", f)
 	}
-	_, err = r.Desk.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator)
+	_, err = r.Lifecycle.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator)
 	rig.Must(t, err)
-	_, err = r.Desk.Delete(t.Context(), 2, rig.Operator)
+	_, err = r.Lifecycle.Delete(t.Context(), 2, rig.Operator)
 	rig.Must(t, err)
 	if f := r.Figures(t, member); f.Marked != 0 {
 		t.Errorf("the ledger of the deleted one has %+v", f)
@@ -152,7 +152,7 @@ func TestDelete_OtherProductsOfTheGroupSellNothingMeanwhile(t *testing.T) {
 	_, err := r.Store.SetState(t.Context(), 1, seckill.Instruction{State: seckill.SaleEnded, Actor: rig.Operator.Name})
 	rig.Must(t, err)
 	r.Store.FailBefore("DeleteSome", 1)
-	if _, err := r.Desk.Delete(t.Context(), 2, rig.Operator); err == nil {
+	if _, err := r.Lifecycle.Delete(t.Context(), 2, rig.Operator); err == nil {
 		t.Fatal("the fault did not strike")
 	}
 	if v := r.Reserve(t, owner, r.Claim(1, "ann")); v[0].Code != ledger.VerdictEnded {

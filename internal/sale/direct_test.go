@@ -23,7 +23,7 @@ func TestADirectSaleNeverAsksTheLedger(t *testing.T) {
 	}
 	nos := r.Sell(t, p, "a", "b")
 	for range 2 { // the second one finds it preheated
-		again, err := r.Desk.Preheat(t.Context(), 1, rig.Operator)
+		again, err := r.Lifecycle.Preheat(t.Context(), 1, rig.Operator)
 		rig.Must(t, err)
 		if again.Epoch != 1 {
 			t.Errorf("preheated again under epoch %d", again.Epoch)
@@ -31,7 +31,7 @@ func TestADirectSaleNeverAsksTheLedger(t *testing.T) {
 		rig.Must(t, round(t, r, keeper(r)))
 	}
 	for id, delta := range map[string]int64{"up": 4, "down": -2} {
-		change, err := r.Desk.ChangeStock(t.Context(), 1, delta, id, rig.Operator)
+		change, err := r.Lifecycle.ChangeStock(t.Context(), 1, delta, id, rig.Operator)
 		rig.Must(t, err)
 		if change.Status != store.ChangeDone {
 			t.Errorf("%s is %s", id, change.Status)
@@ -39,13 +39,13 @@ func TestADirectSaleNeverAsksTheLedger(t *testing.T) {
 	}
 	_, err := r.Store.Cancel(t.Context(), nos[0], "test", rig.Operator)
 	rig.Must(t, err)
-	s, err := r.Desk.Stats(t.Context(), 1)
+	s, err := r.Lifecycle.Stats(t.Context(), 1)
 	rig.Must(t, err)
 	if s.Seller != api.SellerStore || s.Available() != 6 || s.Reserved() != 1 || s.Ledger != (api.LedgerFigures{}) || s.Offered != 7 {
 		t.Errorf("stats are %+v", s)
 	}
 	for _, state := range []seckill.SaleState{seckill.SalePaused, seckill.SaleOpen, seckill.SaleEnded} {
-		_, err := r.Desk.SetState(t.Context(), 1, state, rig.Operator)
+		_, err := r.Lifecycle.SetState(t.Context(), 1, state, rig.Operator)
 		rig.Must(t, err)
 	}
 	result, err := r.Store.Sell(t.Context(), store.SellRequest{
@@ -62,7 +62,7 @@ func TestADirectSaleNeverAsksTheLedger(t *testing.T) {
 func TestADirectSaleHasNothingToRecover(t *testing.T) {
 	r := rig.New(t)
 	p := r.Open(t, 1, 5, rig.Strategy(seckill.StrategyDirect))
-	_, err := r.Desk.Recover(t.Context(), 1, rig.Operator)
+	_, err := r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 	rig.Refused(t, err, seckill.CodeWrongState)
 	// A lost queue marks every product; the keeper finds this one sound.
 	rig.Must(t, r.Store.BeginRebuild(t.Context(), 1, p.Epoch))
@@ -76,7 +76,7 @@ func TestADirectSaleWhosePreheatDiedIsOpened(t *testing.T) {
 	r := rig.New(t)
 	r.Product(t, 1, 5, rig.Strategy(seckill.StrategyDirect))
 	r.Store.FailBefore("EndRebuild", 1)
-	if _, err := r.Desk.Preheat(t.Context(), 1, rig.Operator); err == nil {
+	if _, err := r.Lifecycle.Preheat(t.Context(), 1, rig.Operator); err == nil {
 		t.Fatal("the fault did not strike")
 	}
 	rig.Must(t, round(t, r, keeper(r)))
@@ -90,7 +90,7 @@ func TestMoreStockOfADirectSaleLowersTheSoldOutFlag(t *testing.T) {
 	r.Open(t, 1, 0, rig.Strategy(seckill.StrategyDirect))
 	on := r.Catalog.Find(1)
 	raise(on)
-	_, err := r.Desk.ChangeStock(t.Context(), 1, 1, "more", rig.Operator)
+	_, err := r.Lifecycle.ChangeStock(t.Context(), 1, 1, "more", rig.Operator)
 	rig.Must(t, err)
 	if on.SoldOut() {
 		t.Error("the flag stands over a free unit")

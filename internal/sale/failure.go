@@ -52,7 +52,7 @@ func (f *failures) keep(kept func(product uint32) bool) {
 }
 
 // failure is why the last rebuild of a product failed, if it did.
-func (d *Desk) failure(product uint32) error {
+func (d *Lifecycle) failure(product uint32) error {
 	d.failures.mu.Lock()
 	defer d.failures.mu.Unlock()
 	if last := d.failures.of[product].last; last != nil {
@@ -63,7 +63,7 @@ func (d *Desk) failure(product uint32) error {
 
 // rebuilt notes how a rebuild ended, and tells when it has failed again. One that
 // a stop has cut short, or that another instance overtook, says nothing.
-func (d *Desk) rebuilt(ctx context.Context, product uint32, err error) {
+func (d *Lifecycle) rebuilt(ctx context.Context, product uint32, err error) {
 	switch {
 	case err == nil:
 		d.failures.forget(product)

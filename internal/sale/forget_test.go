@@ -38,26 +38,26 @@ func TestKeeper_KeepsNothingOfProductsThatAreGone(t *testing.T) {
 			ID: id + 1, Strategy: seckill.StrategyDirect, Epoch: 1, StartsAt: time.Now().Add(-3 * keepAfterEnd), EndsAt: time.Now().Add(-2 * keepAfterEnd),
 		})
 	}
-	desk := NewDesk(DeskOptions{
+	lifecycle := NewLifecycle(LifecycleOptions{
 		Store: ended, Catalog: NewCatalog(ended), Clock: NewClock(nil, log), Logger: log,
 	})
 	told := 0
-	k := NewKeeper(desk, 0, func(uint32) { told++ }, func(uint32) {})
+	k := NewKeeper(lifecycle, 0, func(uint32) { told++ }, func(uint32) {})
 	round := func() {
 		t.Helper()
-		if err := errors.Join(desk.catalog.Refresh(t.Context()), k.Round(t.Context())); err != nil {
+		if err := errors.Join(lifecycle.catalog.Refresh(t.Context()), k.Round(t.Context())); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, p := range ended.products {
-		desk.failures.add(p.ID, errors.New("fails"))
+		lifecycle.failures.add(p.ID, errors.New("fails"))
 	}
 	round()
 	round()
 	if told != many || len(k.announced) == 0 {
 		t.Errorf("the ends of %d sales were told, want %d; %d announcements are known", told, many, len(k.announced))
 	}
-	if left := len(desk.failures.of); left != 0 {
+	if left := len(lifecycle.failures.of); left != 0 {
 		t.Errorf("failures of %d products whose ledger is not looked after any more", left)
 	}
 	ended.products = nil
@@ -68,7 +68,7 @@ func TestKeeper_KeepsNothingOfProductsThatAreGone(t *testing.T) {
 }
 
 func TestHandover_KeepsNothingOfTakeoversThatAreOver(t *testing.T) {
-	h := &Handover{Desk: &Desk{catalog: NewCatalog(nil)}}
+	h := &Handover{Lifecycle: &Lifecycle{catalog: NewCatalog(nil)}}
 	h.acknowledged.Store(uint32(1), uint64(2))
 	if err := h.Round(t.Context()); err != nil {
 		t.Fatal(err)

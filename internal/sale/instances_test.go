@@ -13,16 +13,16 @@ import (
 	"seckill/test/virtual"
 )
 
-// instance is a desk of its own over the rig's store and ledger.
+// instance has a lifecycle of its own over the rig's store and ledger.
 type instance struct {
-	*sale.Desk
+	*sale.Lifecycle
 	mu      sync.Mutex
 	changed []uint32
 }
 
 func newInstance(r *rig.Rig, holder string) *instance {
 	i := &instance{}
-	i.Desk = sale.NewDesk(sale.DeskOptions{
+	i.Lifecycle = sale.NewLifecycle(sale.LifecycleOptions{
 		Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Catalog: sale.NewCatalog(r.Store), Clock: r.Clock,
 		Lanes: r.Lanes, Logger: quiet, Strategies: []seckill.Strategy{seckill.StrategyAsync}, Holder: holder,
 		OnChanged: func(product uint32) {

@@ -128,7 +128,7 @@ func (s *Sale) obey() {
 // instruct has the ledger stop a sale of which the store cannot be told now. The
 // ledger keeps the instruction until the store has it, and so does this instance,
 // should the ledger be lost meanwhile.
-func (d *Desk) instruct(ctx context.Context, id uint32, in seckill.Instruction, away error) (seckill.Product, error) {
+func (d *Lifecycle) instruct(ctx context.Context, id uint32, in seckill.Instruction, away error) (seckill.Product, error) {
 	s := d.catalog.Find(id)
 	if s == nil {
 		return seckill.Product{}, away
@@ -167,7 +167,7 @@ func (d *Desk) instruct(ctx context.Context, id uint32, in seckill.Instruction, 
 }
 
 // find looks whether an instruction on a product waits in the ledger.
-func (d *Desk) find(ctx context.Context, p *seckill.Product) error {
+func (d *Lifecycle) find(ctx context.Context, p *seckill.Product) error {
 	f, err := d.ledger.Read(ctx, allShards(p)[0])
 	if err != nil {
 		return seckill.Errorf(seckill.CodeBusy, "look for instructions in the ledger: %w", err)
@@ -176,7 +176,7 @@ func (d *Desk) find(ctx context.Context, p *seckill.Product) error {
 	return nil
 }
 
-func (d *Desk) noteInstruction(product uint32, f *ledger.Figures) {
+func (d *Lifecycle) noteInstruction(product uint32, f *ledger.Figures) {
 	if f.Instruction.ID != "" {
 		d.catalog.instructed(product, f.Instruction)
 	}
@@ -187,7 +187,7 @@ func (d *Desk) noteInstruction(product uint32, f *ledger.Figures) {
 // and while the store is away, else on those of which there was news. Nobody leaves
 // one while the store answers everybody. A sale that has ended by its clock is
 // looked at for a day: the store may not know yet that an operator ended it before.
-func (d *Desk) FindInstructions(ctx context.Context) error {
+func (d *Lifecycle) FindInstructions(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, findWithin)
 	defer cancel()
 	w := &d.catalog.waiting
@@ -215,18 +215,18 @@ func (d *Desk) FindInstructions(ctx context.Context) error {
 
 // CarryInstructions is the duty of every instance to bring the instructions that it
 // knows to the store.
-func (d *Desk) CarryInstructions(ctx context.Context) error {
+func (d *Lifecycle) CarryInstructions(ctx context.Context) error {
 	err := d.FindInstructions(ctx)
 	return errors.Join(err, each(shardsAtOnce, d.catalog.waiting.products(), func(id uint32) error { return d.carry(ctx, id) }))
 }
 
 // InstructionsWaiting is on how many products this instance knows an instruction
 // that the store may not have.
-func (d *Desk) InstructionsWaiting() int { return len(d.catalog.waiting.products()) }
+func (d *Lifecycle) InstructionsWaiting() int { return len(d.catalog.waiting.products()) }
 
 // carry brings a product's instructions to the store. Several instances may do so
 // at once, and again: the store carries each out once.
-func (d *Desk) carry(ctx context.Context, id uint32) error {
+func (d *Lifecycle) carry(ctx context.Context, id uint32) error {
 	for _, in := range d.catalog.waiting.all(id) {
 		p, err := d.tellStore(ctx, id, in)
 		if seckill.CodeWrongState.In(err) { // it ended meanwhile
@@ -251,7 +251,7 @@ func (d *Desk) carry(ctx context.Context, id uint32) error {
 
 // settle has the ledger forget an instruction. The ledger has heard the store's
 // state before, or a keeper with old news could undo it.
-func (d *Desk) settle(ctx context.Context, p *seckill.Product, id string) error {
+func (d *Lifecycle) settle(ctx context.Context, p *seckill.Product, id string) error {
 	ctx, cancel := d.brief(ctx)
 	defer cancel()
 	shards := allShards(p)
@@ -269,7 +269,7 @@ func (d *Desk) settle(ctx context.Context, p *seckill.Product, id string) error 
 // carryFirst brings what waits to the store before an operator resumes a sale, so
 // that it does not undo this later word. A ledger that cannot be asked (unread) may
 // have more. The word is then given and not answered for, unless the store sells.
-func (d *Desk) carryFirst(ctx context.Context, id uint32) (unread, err error) {
+func (d *Lifecycle) carryFirst(ctx context.Context, id uint32) (unread, err error) {
 	if s := d.catalog.Find(id); s != nil {
 		within, cancel := d.brief(ctx)
 		defer cancel()
@@ -281,7 +281,7 @@ func (d *Desk) carryFirst(ctx context.Context, id uint32) (unread, err error) {
 }
 
 // tellStore gives an instruction to the store. Who stops a sale does not wait long.
-func (d *Desk) tellStore(ctx context.Context, id uint32, in seckill.Instruction) (seckill.Product, error) {
+func (d *Lifecycle) tellStore(ctx context.Context, id uint32, in seckill.Instruction) (seckill.Product, error) {
 	if in.State != seckill.SaleOpen {
 		within, cancel := context.WithTimeout(ctx, storeWithin)
 		defer cancel()

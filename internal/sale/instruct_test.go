@@ -28,19 +28,19 @@ func storeAway(t *testing.T, r *rig.Rig, catalogs ...*sale.Catalog) {
 	}
 }
 
-// elsewhere is a desk of another instance, which has read the store once.
-func elsewhere(t *testing.T, r *rig.Rig) (*sale.Desk, *sale.Catalog) {
+// elsewhere is the lifecycle at another instance, which has read the store once.
+func elsewhere(t *testing.T, r *rig.Rig) (*sale.Lifecycle, *sale.Catalog) {
 	t.Helper()
 	c := sale.NewCatalog(r.Store)
 	rig.Must(t, c.Refresh(t.Context()))
-	return sale.NewDesk(sale.DeskOptions{
+	return sale.NewLifecycle(sale.LifecycleOptions{
 		Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Catalog: c, Clock: r.Clock, Lanes: r.Lanes, Logger: quiet,
 		Strategies: []seckill.Strategy{seckill.StrategyAsync}, Apart: true,
 	}), c
 }
 
 // stop has the ledger alone stop a sale.
-func stop(t *testing.T, d *sale.Desk, product uint32, state seckill.SaleState) {
+func stop(t *testing.T, d *sale.Lifecycle, product uint32, state seckill.SaleState) {
 	t.Helper()
 	p, err := d.SetState(t.Context(), product, state, mei)
 	rig.Must(t, err)
@@ -67,8 +67,8 @@ func wantState(t *testing.T, r *rig.Rig, product uint32, state seckill.SaleState
 	t.Helper()
 	p := r.Stored(t, product)
 	terms := r.Catalog.Find(product).Terms()
-	if p.State != state || terms.State != state || terms.Instructed || r.Desk.InstructionsWaiting() != 0 {
-		t.Errorf("the store has %s, the terms %s (instructed %v), %d wait, want %s", p.State, terms.State, terms.Instructed, r.Desk.InstructionsWaiting(), state)
+	if p.State != state || terms.State != state || terms.Instructed || r.Lifecycle.InstructionsWaiting() != 0 {
+		t.Errorf("the store has %s, the terms %s (instructed %v), %d wait, want %s", p.State, terms.State, terms.Instructed, r.Lifecycle.InstructionsWaiting(), state)
 	}
 	for i := range p.LedgerShards() {
 		f, err := r.Embedded.Read(t.Context(), ledger.ShardOf(&p, i))
@@ -87,8 +87,8 @@ func TestSetState_LedgerStopsTheSaleWhileTheStoreIsAway(t *testing.T) {
 			r.Buy(t, p, "ann")
 			other, seen := elsewhere(t, r)
 			storeAway(t, r, r.Catalog, seen)
-			stop(t, r.Desk, 1, seckill.SalePaused)
-			stop(t, r.Desk, 1, seckill.SalePaused) // said again
+			stop(t, r.Lifecycle, 1, seckill.SalePaused)
+			stop(t, r.Lifecycle, 1, seckill.SalePaused) // said again
 			for _, buyer := range []string{"a", "b", "c", "d", "e", "f", "g", "h"} {
 				if v := r.Reserve(t, p, r.Claim(1, buyer)); v[0].Code != ledger.VerdictPaused {
 					t.Errorf("%s was answered %d", buyer, v[0].Code)
@@ -98,15 +98,15 @@ func TestSetState_LedgerStopsTheSaleWhileTheStoreIsAway(t *testing.T) {
 			if now := seen.Find(1).Terms(); now.State != seckill.SalePaused || !now.Instructed {
 				t.Errorf("another instance sees %s", now.State)
 			}
-			if err := r.Desk.CarryInstructions(t.Context()); err == nil {
+			if err := r.Lifecycle.CarryInstructions(t.Context()); err == nil {
 				t.Error("it was carried to a store that is away")
 			}
-			_, err := r.Desk.SetState(t.Context(), 1, seckill.SaleOpen, mei)
+			_, err := r.Lifecycle.SetState(t.Context(), 1, seckill.SaleOpen, mei)
 			rig.Refused(t, err, seckill.CodeBusy)
 
 			r.Store.Heal()
 			rig.Must(t, other.CarryInstructions(t.Context()))
-			rig.Must(t, r.Desk.CarryInstructions(t.Context()))
+			rig.Must(t, r.Lifecycle.CarryInstructions(t.Context()))
 			wantState(t, r, 1, seckill.SalePaused)
 			audit := lines(t, r, 1, "product.pause")
 			if len(audit) != 1 || audit[0].Actor != "mei" || audit[0].Reason != "wrong price" || !strings.Contains(audit[0].Detail, "given 20") {
@@ -129,7 +129,7 @@ func TestSetState_UnknownWhileNeitherStoreNorLedgerAnswers(t *testing.T) {
 	p := r.Open(t, 1, 5)
 	storeAway(t, r, r.Catalog)
 	r.Ledger.FailAfter("Instruct", 1)
-	_, err := r.Desk.SetState(t.Context(), 1, seckill.SalePaused, mei)
+	_, err := r.Lifecycle.SetState(t.Context(), 1, seckill.SalePaused, mei)
 	rig.Refused(t, err, seckill.CodeBusy)
 	for _, says := range []string{"unknown", "the sale may be stopped: send it again"} {
 		if !strings.Contains(err.Error(), says) {
@@ -139,9 +139,9 @@ func TestSetState_UnknownWhileNeitherStoreNorLedgerAnswers(t *testing.T) {
 	if v := r.Reserve(t, p, r.Claim(1, "late")); v[0].Code != ledger.VerdictPaused {
 		t.Errorf("answered %d: the ledger was told", v[0].Code)
 	}
-	stop(t, r.Desk, 1, seckill.SalePaused) // sent again
+	stop(t, r.Lifecycle, 1, seckill.SalePaused) // sent again
 	r.Store.Heal()
-	rig.Must(t, r.Desk.CarryInstructions(t.Context()))
+	rig.Must(t, r.Lifecycle.CarryInstructions(t.Context()))
 	wantState(t, r, 1, seckill.SalePaused)
 }
 
@@ -151,7 +151,7 @@ func TestSetState_OldNewsFromTheStoreDoNotReopen(t *testing.T) {
 	r := rig.New(t)
 	p := r.Open(t, 1, 5)
 	r.Store.FailBefore("SetState", storetest.Always) // by this way alone it is away
-	stop(t, r.Desk, 1, seckill.SalePaused)
+	stop(t, r.Lifecycle, 1, seckill.SalePaused)
 	_, _ = r.Ledger.SetState(t.Context(), ledger.ShardOf(&p, 0), seckill.SaleOpen, p.Version+10)
 	other, _ := elsewhere(t, r)
 	rig.Must(t, sale.NewKeeper(other, time.Hour, func(uint32) {}, func(uint32) {}).Round(t.Context()))
@@ -171,7 +171,7 @@ func TestSetState_OldNewsFromTheStoreDoNotReopen(t *testing.T) {
 	if v := r.Reserve(t, rebuilt, r.Claim(1, "later")); v[0].Code != ledger.VerdictPaused {
 		t.Errorf("answered %d after a rebuild", v[0].Code)
 	}
-	rig.Must(t, r.Desk.CarryInstructions(t.Context()))
+	rig.Must(t, r.Lifecycle.CarryInstructions(t.Context()))
 	wantState(t, r, 1, seckill.SalePaused)
 }
 
@@ -181,7 +181,7 @@ func TestCarryInstructions_OldNewsFindNoGap(t *testing.T) {
 	r := rig.New(t)
 	p := r.Open(t, 1, 5)
 	storeAway(t, r, r.Catalog)
-	stop(t, r.Desk, 1, seckill.SalePaused)
+	stop(t, r.Lifecycle, 1, seckill.SalePaused)
 	r.Store.Heal()
 	for _, method := range []string{"SetState", "Settle"} {
 		r.Ledger.Before(method, func() {
@@ -191,7 +191,7 @@ func TestCarryInstructions_OldNewsFindNoGap(t *testing.T) {
 			}
 		})
 	}
-	rig.Must(t, r.Desk.CarryInstructions(t.Context()))
+	rig.Must(t, r.Lifecycle.CarryInstructions(t.Context()))
 	_, _ = r.Embedded.SetState(t.Context(), ledger.ShardOf(&p, 0), seckill.SaleOpen, p.Version)
 	wantState(t, r, 1, seckill.SalePaused)
 }
@@ -201,13 +201,13 @@ func TestCarryInstructions_OldNewsFindNoGap(t *testing.T) {
 func TestRecover_OldNewsFindNoGap(t *testing.T) {
 	r := rig.New(t)
 	p := r.Open(t, 1, 5)
-	_, err := r.Desk.SetState(t.Context(), 1, seckill.SalePaused, mei)
+	_, err := r.Lifecycle.SetState(t.Context(), 1, seckill.SalePaused, mei)
 	rig.Must(t, err)
 	p.Epoch++
 	r.Ledger.Before("Open", func() {
 		_, _ = r.Embedded.SetState(t.Context(), ledger.ShardOf(&p, 0), seckill.SaleOpen, p.Version)
 	})
-	_, err = r.Desk.Recover(t.Context(), 1, rig.Operator)
+	_, err = r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	wantState(t, r, 1, seckill.SalePaused)
 }
@@ -218,10 +218,10 @@ func TestSetState_InstructionOutlivesTheLedger(t *testing.T) {
 	r := rig.New(t)
 	r.Open(t, 1, 5)
 	storeAway(t, r, r.Catalog)
-	stop(t, r.Desk, 1, seckill.SaleEnded)
+	stop(t, r.Lifecycle, 1, seckill.SaleEnded)
 	r.LoseJournal(t)
 	r.Store.Heal()
-	recovered, err := r.Desk.RecoverIfLost(t.Context(), 1)
+	recovered, err := r.Lifecycle.RecoverIfLost(t.Context(), 1)
 	rig.Must(t, err)
 	if !recovered {
 		t.Fatal("nothing was lost")
@@ -240,25 +240,25 @@ func TestFindInstructions_AStartKnowsWhatTheLedgerKept(t *testing.T) {
 			r := rig.New(t)
 			r.Open(t, 1, 5, rig.Strategy(strategy))
 			storeAway(t, r, r.Catalog)
-			stop(t, r.Desk, 1, seckill.SalePaused)
+			stop(t, r.Lifecycle, 1, seckill.SalePaused)
 			r.Store.Heal()
 			r.Catalog = sale.NewCatalog(r.Store)
 			r.Restart(t)
 			rig.Must(t, r.Catalog.Refresh(t.Context()))
-			rig.Must(t, r.Desk.FindInstructions(t.Context()))
+			rig.Must(t, r.Lifecycle.FindInstructions(t.Context()))
 			rig.Must(t, r.Catalog.Refresh(t.Context())) // the store has it open
 			if now := r.Catalog.Find(1).Terms(); now.Window(r.Clock.Now()) != seckill.CodePaused {
 				t.Errorf("its door says %q", now.Window(r.Clock.Now()))
 			}
-			s, err := r.Desk.Stats(t.Context(), 1)
+			s, err := r.Lifecycle.Stats(t.Context(), 1)
 			rig.Must(t, err)
 			if s.State != "paused" || s.Status != seckill.StatusPaused {
 				t.Errorf("its stats say %s, %s", s.State, s.Status)
 			}
-			rig.Must(t, r.Desk.CarryInstructions(t.Context()))
+			rig.Must(t, r.Lifecycle.CarryInstructions(t.Context()))
 			wantState(t, r, 1, seckill.SalePaused)
 			rig.Must(t, r.Catalog.Refresh(t.Context()))
-			_, err = r.Desk.SetState(t.Context(), 1, seckill.SaleOpen, mei)
+			_, err = r.Lifecycle.SetState(t.Context(), 1, seckill.SaleOpen, mei)
 			rig.Must(t, err)
 			wantState(t, r, 1, seckill.SaleOpen)
 		})
@@ -271,26 +271,26 @@ func TestSetState_WhatIsCarriedLateUndoesNoLaterWord(t *testing.T) {
 	r.Open(t, 1, 5)
 	other, seen := elsewhere(t, r)
 	storeAway(t, r, r.Catalog, seen)
-	stop(t, r.Desk, 1, seckill.SalePaused)
+	stop(t, r.Lifecycle, 1, seckill.SalePaused)
 	rig.Must(t, other.FindInstructions(t.Context())) // it knows, and is late
 	r.Store.Heal()
 	third, _ := elsewhere(t, r) // it does not know yet, and must look first
 	_, err := third.SetState(t.Context(), 1, seckill.SaleOpen, mei)
 	rig.Must(t, err)
 	rig.Must(t, other.CarryInstructions(t.Context()))
-	rig.Must(t, r.Desk.CarryInstructions(t.Context()))
+	rig.Must(t, r.Lifecycle.CarryInstructions(t.Context()))
 	wantState(t, r, 1, seckill.SaleOpen)
 	if paused, resumed := len(lines(t, r, 1, "product.pause")), len(lines(t, r, 1, "product.resume")); paused != 1 || resumed != 1 {
 		t.Errorf("the audit has %d pauses and %d resumes", paused, resumed)
 	}
 
 	storeAway(t, r, r.Catalog, seen)
-	stop(t, r.Desk, 1, seckill.SalePaused)
-	stop(t, r.Desk, 1, seckill.SaleEnded)
-	_, err = r.Desk.SetState(t.Context(), 1, seckill.SalePaused, mei)
+	stop(t, r.Lifecycle, 1, seckill.SalePaused)
+	stop(t, r.Lifecycle, 1, seckill.SaleEnded)
+	_, err = r.Lifecycle.SetState(t.Context(), 1, seckill.SalePaused, mei)
 	rig.Refused(t, err, seckill.CodeWrongState)
 	r.Store.Heal()
-	rig.Must(t, r.Desk.CarryInstructions(t.Context()))
+	rig.Must(t, r.Lifecycle.CarryInstructions(t.Context()))
 	wantState(t, r, 1, seckill.SaleEnded)
 }
 
@@ -299,8 +299,8 @@ func TestSetState_LostAnswerOfTheStoreIsOnePause(t *testing.T) {
 	r := rig.New(t)
 	r.Open(t, 1, 5)
 	r.Store.FailAfter("SetState", 1)
-	stop(t, r.Desk, 1, seckill.SalePaused)
-	rig.Must(t, r.Desk.CarryInstructions(t.Context()))
+	stop(t, r.Lifecycle, 1, seckill.SalePaused)
+	rig.Must(t, r.Lifecycle.CarryInstructions(t.Context()))
 	wantState(t, r, 1, seckill.SalePaused)
 	if got := lines(t, r, 1, "product.pause"); len(got) != 1 {
 		t.Errorf("the audit has %+v", got)
@@ -314,21 +314,21 @@ func TestSetState_AnswersInTime(t *testing.T) {
 	p := r.Open(t, 1, 5)
 	gate := r.Store.Block("SetState")
 	began := time.Now()
-	stop(t, r.Desk, 1, seckill.SalePaused)
+	stop(t, r.Lifecycle, 1, seckill.SalePaused)
 	if took := time.Since(began); took > 3*time.Second {
 		t.Errorf("answered after %s", took)
 	}
 	gate.Open()
-	rig.Must(t, r.Desk.CarryInstructions(t.Context()))
-	_, err := r.Desk.SetState(t.Context(), 1, seckill.SaleOpen, mei)
+	rig.Must(t, r.Lifecycle.CarryInstructions(t.Context()))
+	_, err := r.Lifecycle.SetState(t.Context(), 1, seckill.SaleOpen, mei)
 	rig.Must(t, err)
 
 	storeAway(t, r, r.Catalog)
 	r.Ledger.FailBefore("Instruct", 1)
-	_, err = r.Desk.SetState(t.Context(), 1, seckill.SalePaused, mei)
+	_, err = r.Lifecycle.SetState(t.Context(), 1, seckill.SalePaused, mei)
 	rig.Refused(t, err, seckill.CodeBusy)
 	r.Store.Heal()
-	rig.Must(t, r.Desk.CarryInstructions(t.Context()))
+	rig.Must(t, r.Lifecycle.CarryInstructions(t.Context()))
 	wantState(t, r, 1, seckill.SaleOpen)
 	r.Buy(t, p, "ann")
 }
@@ -339,22 +339,22 @@ func TestSetState_ReachesASaleThatWasTakenOver(t *testing.T) {
 	r.Open(t, 1, 5, rig.FallBack)
 	r.TakeOver(t, 1)
 	storeAway(t, r, r.Catalog)
-	stop(t, r.Desk, 1, seckill.SalePaused)
+	stop(t, r.Lifecycle, 1, seckill.SalePaused)
 	r.Store.Heal()
 	r.Ledger.FailBefore("Settle", 1) // the ledger is away again
-	if err := r.Desk.CarryInstructions(t.Context()); err == nil {
+	if err := r.Lifecycle.CarryInstructions(t.Context()); err == nil {
 		t.Fatal("the fault did not strike")
 	}
 	wantState(t, r, 1, seckill.SalePaused)
 	r.Ledger.FailBefore("Read", storetest.Always)
-	_, err := r.Desk.SetState(t.Context(), 1, seckill.SaleOpen, mei) // the store sells without the ledger
+	_, err := r.Lifecycle.SetState(t.Context(), 1, seckill.SaleOpen, mei) // the store sells without the ledger
 	rig.Must(t, err)
 	r.Ledger.Heal()
-	p, err := r.Desk.Recover(t.Context(), 1, rig.Operator) // the ledger still keeps it
+	p, err := r.Lifecycle.Recover(t.Context(), 1, rig.Operator) // the ledger still keeps it
 	rig.Must(t, err)
 	rig.Until(t, "it sells again", func() bool {
 		rig.Must(t, round(t, r, keeper(r)))
-		rig.Must(t, r.Desk.CarryInstructions(t.Context()))
+		rig.Must(t, r.Lifecycle.CarryInstructions(t.Context()))
 		return r.Reserve(t, p, r.Claim(1, "ann"))[0].Code == ledger.VerdictAccepted
 	})
 	wantState(t, r, 1, seckill.SaleOpen)
@@ -367,7 +367,7 @@ func TestSetState_SecondPauseOfAnInstanceThatWasCutOffStands(t *testing.T) {
 	p := r.Open(t, 1, 10)
 	other, seen := elsewhere(t, r)
 	storeAway(t, r, r.Catalog)
-	stop(t, r.Desk, 1, seckill.SalePaused)
+	stop(t, r.Lifecycle, 1, seckill.SalePaused)
 	r.Store.Heal() // for the other one
 	rig.Must(t, seen.Refresh(t.Context()))
 	rig.Must(t, other.CarryInstructions(t.Context()))
@@ -376,12 +376,12 @@ func TestSetState_SecondPauseOfAnInstanceThatWasCutOffStands(t *testing.T) {
 	r.Buy(t, p, "ann")
 
 	storeAway(t, r, r.Catalog)
-	stop(t, r.Desk, 1, seckill.SalePaused)
-	stop(t, r.Desk, 1, seckill.SalePaused) // said again: no third one
+	stop(t, r.Lifecycle, 1, seckill.SalePaused)
+	stop(t, r.Lifecycle, 1, seckill.SalePaused) // said again: no third one
 	r.Store.Heal()
 	rig.Must(t, seen.Refresh(t.Context()))
 	rig.Must(t, other.FindInstructions(t.Context()))
-	rig.Must(t, r.Desk.CarryInstructions(t.Context()))
+	rig.Must(t, r.Lifecycle.CarryInstructions(t.Context()))
 	rig.Must(t, other.CarryInstructions(t.Context()))
 	rig.Must(t, r.Catalog.Refresh(t.Context()))
 	wantState(t, r, 1, seckill.SalePaused)
@@ -396,7 +396,7 @@ func TestSetState_PauseOfASaleThatTheLedgerEndedIsRefused(t *testing.T) {
 	r.Open(t, 1, 5)
 	other, seen := elsewhere(t, r)
 	storeAway(t, r, r.Catalog, seen)
-	stop(t, r.Desk, 1, seckill.SaleEnded)
+	stop(t, r.Lifecycle, 1, seckill.SaleEnded)
 	_, err := other.SetState(t.Context(), 1, seckill.SalePaused, mei)
 	rig.Refused(t, err, seckill.CodeWrongState)
 	if now := seen.Find(1).Terms(); now.State != seckill.SaleEnded || other.InstructionsWaiting() != 1 {
@@ -404,7 +404,7 @@ func TestSetState_PauseOfASaleThatTheLedgerEndedIsRefused(t *testing.T) {
 	}
 	r.Store.Heal()
 	rig.Must(t, other.CarryInstructions(t.Context()))
-	rig.Must(t, r.Desk.CarryInstructions(t.Context()))
+	rig.Must(t, r.Lifecycle.CarryInstructions(t.Context()))
 	wantState(t, r, 1, seckill.SaleEnded)
 }
 
@@ -417,7 +417,7 @@ func TestFindInstructions_LooksAgainAfterAFailedLook(t *testing.T) {
 	other, seen := elsewhere(t, r)
 	rig.Must(t, other.FindInstructions(t.Context())) // the search of the start
 	storeAway(t, r, r.Catalog)
-	stop(t, r.Desk, 1, seckill.SalePaused)
+	stop(t, r.Lifecycle, 1, seckill.SalePaused)
 	r.Store.Heal() // for the other one
 	rig.Must(t, seen.Refresh(t.Context()))
 	seen.Suspect(1)
@@ -428,7 +428,7 @@ func TestFindInstructions_LooksAgainAfterAFailedLook(t *testing.T) {
 		t.Errorf("the other instance has it %s", got)
 	}
 	rig.Must(t, other.CarryInstructions(t.Context()))
-	rig.Must(t, r.Desk.CarryInstructions(t.Context()))
+	rig.Must(t, r.Lifecycle.CarryInstructions(t.Context()))
 	wantState(t, r, 1, seckill.SalePaused)
 }
 
@@ -438,7 +438,7 @@ func TestFindInstructions_LooksAtASaleThatIsOverForADay(t *testing.T) {
 	r := rig.New(t)
 	p := r.Open(t, 1, 5)
 	storeAway(t, r, r.Catalog)
-	stop(t, r.Desk, 1, seckill.SaleEnded)
+	stop(t, r.Lifecycle, 1, seckill.SaleEnded)
 	r.Store.Heal()
 	for _, step := range []struct {
 		after time.Duration

@@ -38,11 +38,11 @@ type walk struct {
 
 // walker is an instance with its own way to the store.
 type walker struct {
-	store   *storetest.Faulty
-	catalog *sale.Catalog
-	desk    *sale.Desk
-	keeper  *sale.Keeper
-	cut     bool
+	store     *storetest.Faulty
+	catalog   *sale.Catalog
+	lifecycle *sale.Lifecycle
+	keeper    *sale.Keeper
+	cut       bool
 }
 
 func newWalk(t *testing.T, seed uint64) *walk {
@@ -58,7 +58,7 @@ func (w *walk) start(i int) {
 	store := storetest.NewFaulty(w.rig.Store)
 	catalog := sale.NewCatalog(store)
 	rig.Must(w, catalog.Refresh(w.Context()))
-	desk := sale.NewDesk(sale.DeskOptions{
+	lifecycle := sale.NewLifecycle(sale.LifecycleOptions{
 		Store: store, Ledger: w.rig.Ledger, Queue: w.rig.Queue, Catalog: catalog, Clock: w.rig.Clock, Lanes: w.rig.Lanes, Logger: quiet,
 		Strategies: []seckill.Strategy{seckill.StrategyAsync, seckill.StrategySharded}, Apart: true,
 		OnChanged: func(p uint32) {
@@ -67,7 +67,7 @@ func (w *walk) start(i int) {
 			}
 		},
 	})
-	w.at[i] = &walker{store: store, catalog: catalog, desk: desk, keeper: sale.NewKeeper(desk, 0, func(uint32) {}, func(uint32) {})}
+	w.at[i] = &walker{store: store, catalog: catalog, lifecycle: lifecycle, keeper: sale.NewKeeper(lifecycle, 0, func(uint32) {}, func(uint32) {})}
 }
 
 func (w *walk) run() {
@@ -82,7 +82,7 @@ func (w *walk) run() {
 	for range 3 {
 		for _, in := range w.at {
 			rig.Must(w, in.catalog.Refresh(w.Context()))
-			rig.Must(w, in.desk.CarryInstructions(w.Context()))
+			rig.Must(w, in.lifecycle.CarryInstructions(w.Context()))
 			_ = in.keeper.Round(w.Context())
 		}
 	}
@@ -119,7 +119,7 @@ func (w *walk) step(i int) {
 			w.word(i, seckill.SaleEnded)
 		}
 	case 6, 7:
-		w.did(i, "carries", in.desk.CarryInstructions(w.Context()))
+		w.did(i, "carries", in.lifecycle.CarryInstructions(w.Context()))
 	case 8:
 		w.did(i, "keeps", in.keeper.Round(w.Context()))
 	case 9:
@@ -129,7 +129,7 @@ func (w *walk) step(i int) {
 		}
 	case 10:
 		if !in.cut && w.want != seckill.SaleEnded {
-			_, err := in.desk.Recover(w.Context(), 1, mei)
+			_, err := in.lifecycle.Recover(w.Context(), 1, mei)
 			w.did(i, "recovers", err)
 		}
 	}
@@ -138,7 +138,7 @@ func (w *walk) step(i int) {
 // word gives a word at an instance. What is answered without an error is the last
 // word, except after an end. A refused one changes nothing.
 func (w *walk) word(i int, state seckill.SaleState) {
-	_, err := w.at[i].desk.SetState(w.Context(), 1, state, mei)
+	_, err := w.at[i].lifecycle.SetState(w.Context(), 1, state, mei)
 	w.did(i, "sets "+state.String(), err)
 	switch {
 	case w.want == seckill.SaleEnded:

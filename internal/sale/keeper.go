@@ -28,8 +28,8 @@ const keepTimeout = 5 * time.Second
 // Keeper sees to it that each sale is in the state that it should be in:
 // preheated before its start, announced, recovered when its ledger is lost.
 type Keeper struct {
-	desk *Desk
-	lead time.Duration
+	lifecycle *Lifecycle
+	lead      time.Duration
 	// onEnded is called once per keeper and sale that is over, whoever announced
 	// its end, and before which crash.
 	onEnded func(product uint32)
@@ -50,8 +50,8 @@ type announcement struct {
 }
 
 // NewKeeper makes a keeper; lead is how long before the start it preheats.
-func NewKeeper(d *Desk, lead time.Duration, onEnded, onLost func(product uint32)) *Keeper {
-	return &Keeper{desk: d, lead: lead, onEnded: onEnded, onLost: onLost, announced: make(map[announcement]bool)}
+func NewKeeper(d *Lifecycle, lead time.Duration, onEnded, onLost func(product uint32)) *Keeper {
+	return &Keeper{lifecycle: d, lead: lead, onEnded: onEnded, onLost: onLost, announced: make(map[announcement]bool)}
 }
 
 // Round looks after every sale once: first after those that have no ledger, then
@@ -62,8 +62,8 @@ func (k *Keeper) Round(ctx context.Context) error {
 	k.forget()
 	sales := make(map[uint32]*Sale)
 	var counters, due, others []uint32
-	now := k.desk.clock.Now()
-	for _, s := range k.desk.catalog.All() {
+	now := k.lifecycle.clock.Now()
+	for _, s := range k.lifecycle.catalog.All() {
 		sales[s.ID] = s
 		switch {
 		case !s.Terms().HasLedger():
@@ -85,10 +85,10 @@ func (k *Keeper) Round(ctx context.Context) error {
 // forget drops what is kept of products that nobody looks after any more.
 func (k *Keeper) forget() {
 	k.mu.Lock()
-	maps.DeleteFunc(k.announced, func(a announcement, _ bool) bool { return k.desk.catalog.Find(a.product) == nil })
+	maps.DeleteFunc(k.announced, func(a announcement, _ bool) bool { return k.lifecycle.catalog.Find(a.product) == nil })
 	k.mu.Unlock()
-	k.desk.failures.keep(func(product uint32) bool {
-		s := k.desk.catalog.Find(product)
+	k.lifecycle.failures.keep(func(product uint32) bool {
+		s := k.lifecycle.catalog.Find(product)
 		return s != nil && k.Keeps(s.Terms())
 	})
 }
@@ -106,15 +106,15 @@ func over(p *seckill.Product, now time.Time) bool {
 // Keeps reports whether a product's ledger is looked after: until a while after
 // its sale.
 func (k *Keeper) Keeps(p *seckill.Product) bool {
-	return k.desk.clock.Now().Before(p.EndsAt.Add(keepAfterEnd))
+	return k.lifecycle.clock.Now().Before(p.EndsAt.Add(keepAfterEnd))
 }
 
 // Next is how long until the next sale begins, is to be preheated or ends; 0
 // for none. Events then stand in the feed in the order of what happened.
 func (k *Keeper) Next() time.Duration {
 	var next time.Duration
-	now := k.desk.clock.Now()
-	for _, s := range k.desk.catalog.All() {
+	now := k.lifecycle.clock.Now()
+	for _, s := range k.lifecycle.catalog.All() {
 		p := s.Terms()
 		for _, at := range [...]time.Time{p.StartsAt.Add(-k.lead), p.StartsAt, p.EndsAt} {
 			if d := at.Sub(now); d > 0 && (next == 0 || d < next) {
@@ -129,10 +129,10 @@ func (k *Keeper) Next() time.Duration {
 // whatever its ledger says.
 func (k *Keeper) keep(ctx context.Context, s *Sale) error {
 	p := s.Terms()
-	now := k.desk.clock.Now()
+	now := k.lifecycle.clock.Now()
 	if k.due(p, now) {
 		return background.Within(ctx, keepTimeout, func(ctx context.Context) error {
-			_, err := k.desk.Preheat(ctx, p.ID, store.Actor{Name: "system", Reason: "preheat before the start"})
+			_, err := k.lifecycle.Preheat(ctx, p.ID, store.Actor{Name: "system", Reason: "preheat before the start"})
 			return err
 		})
 	}
@@ -173,7 +173,7 @@ func (k *Keeper) announce(ctx context.Context, product uint32, kind seckill.Even
 	if told {
 		return false, nil
 	}
-	if _, err := k.desk.store.Announce(ctx, product, kind); err != nil {
+	if _, err := k.lifecycle.store.Announce(ctx, product, kind); err != nil {
 		return false, err
 	}
 	k.mu.Lock()
@@ -186,7 +186,7 @@ func (k *Keeper) announce(ctx context.Context, product uint32, kind seckill.Even
 // or under another limit than the product's, and tells it the sale's state again
 // if it missed it. While the last try at a recovery failed, so does this.
 func (k *Keeper) mend(ctx context.Context, p *seckill.Product) error {
-	seen, err := k.desk.look(ctx, p)
+	seen, err := k.lifecycle.look(ctx, p)
 	switch {
 	case err != nil:
 		return err
@@ -194,9 +194,9 @@ func (k *Keeper) mend(ctx context.Context, p *seckill.Product) error {
 		// Our terms may be older than a rebuild that is going on or just done: it
 		// is asked again under the product's lock before a new epoch is spent.
 		k.onLost(p.ID)
-		return k.desk.failure(p.ID)
+		return k.lifecycle.failure(p.ID)
 	case !seen.told:
-		return k.desk.syncState(ctx, p.ID)
+		return k.lifecycle.syncState(ctx, p.ID)
 	}
 	return nil
 }
@@ -204,7 +204,7 @@ func (k *Keeper) mend(ctx context.Context, p *seckill.Product) error {
 // RecoverIfLost recovers unless the ledger turns out to be live, and reports
 // whether the product has a new epoch. One that was never preheated has nothing
 // to lose.
-func (d *Desk) RecoverIfLost(ctx context.Context, id uint32) (bool, error) {
+func (d *Lifecycle) RecoverIfLost(ctx context.Context, id uint32) (bool, error) {
 	unlock, err := d.lock(ctx, id)
 	if err != nil {
 		return false, err
@@ -224,7 +224,7 @@ func (d *Desk) RecoverIfLost(ctx context.Context, id uint32) (bool, error) {
 }
 
 // syncState tells the ledger the store's state of the sale.
-func (d *Desk) syncState(ctx context.Context, id uint32) error {
+func (d *Lifecycle) syncState(ctx context.Context, id uint32) error {
 	unlock, err := d.lock(ctx, id)
 	if err != nil {
 		return err

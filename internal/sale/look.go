@@ -56,7 +56,7 @@ func allShards(p *seckill.Product) []ledger.Shard {
 }
 
 // read reads every shard of a product.
-func (d *Desk) read(ctx context.Context, p *seckill.Product) ([]ledger.Figures, error) {
+func (d *Lifecycle) read(ctx context.Context, p *seckill.Product) ([]ledger.Figures, error) {
 	figures := make([]ledger.Figures, p.LedgerShards())
 	err := eachShard(p, func(shard ledger.Shard) (err error) {
 		figures[shard.Index], err = d.ledger.Read(ctx, shard)
@@ -78,7 +78,7 @@ type seen struct {
 // product's limit, and misses no entry. Anything else is a loss, and there is one
 // answer to a loss: the product is rebuilt. A direct product has none that could
 // be lost.
-func (d *Desk) look(ctx context.Context, p *seckill.Product) (seen, error) {
+func (d *Lifecycle) look(ctx context.Context, p *seckill.Product) (seen, error) {
 	if p.HasLedger() && p.SoldByStore() {
 		return seen{live: true, told: true}, nil // its return ends a takeover, not this
 	}
@@ -105,13 +105,13 @@ func (d *Desk) look(ctx context.Context, p *seckill.Product) (seen, error) {
 }
 
 // live is look, for those who want to know no more.
-func (d *Desk) live(ctx context.Context, p *seckill.Product) (bool, error) {
+func (d *Lifecycle) live(ctx context.Context, p *seckill.Product) (bool, error) {
 	s, err := d.look(ctx, p)
 	return s.live, err
 }
 
 // intact reports whether no shard misses an entry.
-func (d *Desk) intact(ctx context.Context, p *seckill.Product) (bool, error) {
+func (d *Lifecycle) intact(ctx context.Context, p *seckill.Product) (bool, error) {
 	var missing atomic.Bool
 	err := eachShard(p, func(shard ledger.Shard) error {
 		intact, err := d.ledger.Intact(ctx, shard)
@@ -128,7 +128,7 @@ func (d *Desk) intact(ctx context.Context, p *seckill.Product) (bool, error) {
 }
 
 // highestEpoch is the highest that a shard of the product has.
-func (d *Desk) highestEpoch(ctx context.Context, p *seckill.Product) (uint64, error) {
+func (d *Lifecycle) highestEpoch(ctx context.Context, p *seckill.Product) (uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookDeadline)
 	defer cancel()
 	figures, err := d.read(ctx, p)

@@ -12,10 +12,10 @@ import (
 // othersWait is how long other instances are given to write their promises.
 const othersWait = 1200 * time.Millisecond
 
-// oneOfSeveral is a rig's desk where other instances may have promised something.
-func oneOfSeveral(t *testing.T, r *rig.Rig) *sale.Desk {
+// oneOfSeveral is a rig's lifecycle where other instances may have promised something.
+func oneOfSeveral(t *testing.T, r *rig.Rig) *sale.Lifecycle {
 	t.Helper()
-	return sale.NewDesk(sale.DeskOptions{
+	return sale.NewLifecycle(sale.LifecycleOptions{
 		Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Catalog: r.Catalog, Clock: r.Clock, Lanes: r.Lanes, Mover: r.Mover, Logger: quiet,
 		Strategies: []seckill.Strategy{seckill.StrategyAsync}, Others: true,
 	})
@@ -37,11 +37,11 @@ func TestRecover_ProductsOfOneLossShareTheWait(t *testing.T) {
 	for id := uint32(1); id <= products; id++ {
 		r.Open(t, id, 5)
 	}
-	desk := oneOfSeveral(t, r)
+	lifecycle := oneOfSeveral(t, r)
 	began := time.Now()
 	markAll(t, r, products)
 	for id := uint32(1); id <= products; id++ {
-		_, err := desk.Recover(t.Context(), id, rig.Operator)
+		_, err := lifecycle.Recover(t.Context(), id, rig.Operator)
 		rig.Must(t, err)
 		live(t, r, id)
 	}
@@ -57,18 +57,18 @@ func TestRecover_OrdersAfterASharedMarkAreWaitedFor(t *testing.T) {
 	r := rig.New(t)
 	r.Open(t, 1, 5)
 	r.Buy(t, r.Open(t, 2, 5), "late")
-	desk := oneOfSeveral(t, r)
+	lifecycle := oneOfSeveral(t, r)
 	markAll(t, r, 2)
 	first := make(chan error, 1)
 	go func() {
-		_, err := desk.Recover(t.Context(), 1, rig.Operator)
+		_, err := lifecycle.Recover(t.Context(), 1, rig.Operator)
 		first <- err
 	}()
 	<-time.After(othersWait / 2)
 	r.ConfirmAll(t)
 	wrote := time.Now()
 	rig.Must(t, <-first)
-	_, err := desk.Recover(t.Context(), 2, rig.Operator)
+	_, err := lifecycle.Recover(t.Context(), 2, rig.Operator)
 	rig.Must(t, err)
 	if took := time.Since(wrote); took < othersWait {
 		t.Errorf("rebuilt %s after an order was written", took)

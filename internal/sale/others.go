@@ -53,7 +53,7 @@ func (s *Sale) watchMark(before, after *seckill.Product, now time.Time, gap time
 // A loss of the queue's entries marks all products in one transaction, so that
 // they wait together: those whose turn comes later have waited by then. All who
 // wait share the catalogue's readings.
-func (d *Desk) awaitOthers(ctx context.Context, p *seckill.Product, marked time.Time) {
+func (d *Lifecycle) awaitOthers(ctx context.Context, p *seckill.Product, marked time.Time) {
 	// Before a sale nothing was promised. After it nothing is sold: whatever was
 	// promised finds its unit whenever it is adopted.
 	if window := p.Window(d.clock.Now()); !d.others || window == seckill.CodeNotStarted || window == seckill.CodeEnded {
@@ -92,7 +92,7 @@ func (d *Desk) awaitOthers(ctx context.Context, p *seckill.Product, marked time.
 // checkWitness has the queue's own loss noticed now, if it has one: noticed
 // later, by a worker, it would have every product rebuilt once more. Rebuilds
 // that come to this together share a look.
-func (d *Desk) checkWitness(ctx context.Context) {
+func (d *Lifecycle) checkWitness(ctx context.Context) {
 	err := d.looks.do(ctx, func(ctx context.Context) (time.Duration, error) { return 0, d.witness(ctx) })
 	if err != nil {
 		d.log.Warn("witness not checked before recovery; the next acknowledgement will", "error", err)

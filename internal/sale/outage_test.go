@@ -51,7 +51,7 @@ func TestWhileRedisIsAwayTheKeeperDoesWhatNeedsNoLedger(t *testing.T) {
 			r.Time.Advance(2 * time.Minute)
 
 			ended := make(chan uint32, 10)
-			k := sale.NewKeeper(r.Desk, time.Minute, func(product uint32) { ended <- product }, func(uint32) {})
+			k := sale.NewKeeper(r.Lifecycle, time.Minute, func(product uint32) { ended <- product }, func(uint32) {})
 			rig.Must(t, r.Clock.Sync(t.Context()))
 			rig.Must(t, r.Catalog.Refresh(t.Context()))
 			ctx, cancel := context.WithTimeout(t.Context(), patience)

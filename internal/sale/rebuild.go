@@ -35,7 +35,7 @@ const (
 // while that epoch is live it changes nothing. A ledger that misses its keys
 // after the first preheat is recovered, never preheated: its units may be
 // promised. A direct product is only opened.
-func (d *Desk) Preheat(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
+func (d *Lifecycle) Preheat(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
 	unlock, err := d.lock(ctx, id)
 	if err != nil {
 		return seckill.Product{}, err
@@ -58,7 +58,7 @@ func (d *Desk) Preheat(ctx context.Context, id uint32, actor store.Actor) (secki
 
 // Recover rebuilds the product's ledger from the store's truth under a new
 // epoch. Anybody may recover; two at once are harmless.
-func (d *Desk) Recover(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
+func (d *Lifecycle) Recover(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
 	unlock, err := d.lock(ctx, id)
 	if err != nil {
 		return seckill.Product{}, err
@@ -92,7 +92,7 @@ func (d *Desk) Recover(ctx context.Context, id uint32, actor store.Actor) (secki
 // only when the store sells none of its products any more (EndRebuild), and all
 // that were to be rebuilt are installed: it must know every order that counts
 // against a buyer's limit.
-func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
+func (d *Lifecycle) rebuild(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
 	if !p.HasLedger() {
 		return d.openCounter(ctx, p, actor)
 	}
@@ -124,7 +124,7 @@ func (d *Desk) rebuild(ctx context.Context, p seckill.Product, actor store.Actor
 }
 
 // openBuilt opens a ledger that was installed.
-func (d *Desk) openBuilt(ctx context.Context, p *seckill.Product, started time.Time) error {
+func (d *Lifecycle) openBuilt(ctx context.Context, p *seckill.Product, started time.Time) error {
 	// Before anything is sold that could be lost again: a mark for that must stay.
 	switch err := d.store.EndRebuild(ctx, p.ID, p.Epoch); {
 	case errors.Is(err, store.ErrEpoch):
@@ -143,7 +143,7 @@ func (d *Desk) openBuilt(ctx context.Context, p *seckill.Product, started time.T
 }
 
 // build is a rebuild up to the opening.
-func (d *Desk) build(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
+func (d *Lifecycle) build(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
 	seller := p.Seller
 	p.Seller = seckill.SellerLedger // its shards are used again
 	if p.Epoch > 0 {
@@ -176,7 +176,7 @@ func (d *Desk) build(ctx context.Context, p seckill.Product, actor store.Actor) 
 
 // prepare is step 1: whatever the ledger has promised is written, if it can be in
 // a while.
-func (d *Desk) prepare(ctx context.Context, p *seckill.Product, seller seckill.Seller) error {
+func (d *Lifecycle) prepare(ctx context.Context, p *seckill.Product, seller seckill.Seller) error {
 	// What cannot be read cannot be installed either. Others wait for a place to
 	// be recovered: seconds are not spent on what is away.
 	if _, err := d.highestEpoch(ctx, p); err != nil {
@@ -202,7 +202,7 @@ func (d *Desk) prepare(ctx context.Context, p *seckill.Product, seller seckill.S
 // openCounter opens a direct sale: its epoch says that it was preheated, and
 // nothing else. There is no second one: nothing could be lost but with the
 // store.
-func (d *Desk) openCounter(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
+func (d *Lifecycle) openCounter(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
 	if p.Epoch == 0 {
 		snap, err := d.snapshot(ctx, &p, 0, actor)
 		if err != nil {
@@ -229,7 +229,7 @@ type snapshot struct {
 func (s *snapshot) free() int64 { return s.product.Stock - s.parked }
 
 // snapshot opens the store's next epoch, above the ledger's.
-func (d *Desk) snapshot(ctx context.Context, p *seckill.Product, above uint64, actor store.Actor) (snapshot, error) {
+func (d *Lifecycle) snapshot(ctx context.Context, p *seckill.Product, above uint64, actor store.Actor) (snapshot, error) {
 	snap := snapshot{marks: make([]shardMarks, p.Shards)}
 	var err error
 	snap.product, err = d.store.OpenEpoch(ctx, p.ID, p.Epoch, above, actor, func(o seckill.Order) error {
@@ -252,7 +252,7 @@ func (d *Desk) snapshot(ctx context.Context, p *seckill.Product, above uint64, a
 // tellBehind tells that the store was set back. Epochs begin in the store, so
 // that a ledger above it had its own from a newer one. The store is asked again:
 // another instance may have opened that epoch since.
-func (d *Desk) tellBehind(ctx context.Context, id uint32, above uint64) {
+func (d *Lifecycle) tellBehind(ctx context.Context, id uint32, above uint64) {
 	if now, err := d.store.Product(ctx, id); err == nil && now.Epoch < above {
 		d.behind(id, above, now.Epoch)
 	}
@@ -264,7 +264,7 @@ func (d *Desk) tellBehind(ctx context.Context, id uint32, above uint64) {
 // entry comes after those that are read. Entries of older epochs have no unit in
 // this one, and are adopted; while the store is the seller, it decides on all of
 // them. Nothing is acknowledged: workers find the rows.
-func (d *Desk) writeQueued(ctx context.Context, p *seckill.Product, seller seckill.Seller) (written int, err error) {
+func (d *Lifecycle) writeQueued(ctx context.Context, p *seckill.Product, seller seckill.Seller) (written int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, writeDeadline)
 	defer cancel()
 	var items []store.Item
@@ -291,7 +291,7 @@ func (d *Desk) writeQueued(ctx context.Context, p *seckill.Product, seller secki
 	return written, err
 }
 
-func (d *Desk) closeShards(ctx context.Context, p *seckill.Product) {
+func (d *Lifecycle) closeShards(ctx context.Context, p *seckill.Product) {
 	ctx, cancel := context.WithTimeout(ctx, closeDeadline)
 	defer cancel()
 	_ = eachShard(p, func(shard ledger.Shard) error {
@@ -305,7 +305,7 @@ func (d *Desk) closeShards(ctx context.Context, p *seckill.Product) {
 // reofferAll writes what this instance remembers of the product's unconfirmed
 // answers into the store, before its snapshot: in the new epoch they would have
 // to be adopted. Other instances do that with theirs.
-func (d *Desk) reofferAll(ctx context.Context, id uint32) {
+func (d *Lifecycle) reofferAll(ctx context.Context, id uint32) {
 	ctx, cancel := context.WithTimeout(ctx, reofferDeadline)
 	defer cancel()
 	if err := d.promises.Reoffer(ctx, id); err != nil {
@@ -315,7 +315,7 @@ func (d *Desk) reofferAll(ctx context.Context, id uint32) {
 
 // install hands each shard its part of the free stock and its marks. The shards
 // are built side by side: with millions of orders each takes a while.
-func (d *Desk) install(ctx context.Context, snap *snapshot) error {
+func (d *Lifecycle) install(ctx context.Context, snap *snapshot) error {
 	p := &snap.product
 	err := eachShard(p, func(shard ledger.Shard) error {
 		allotment := ledger.Allotment{
@@ -344,7 +344,7 @@ func (d *Desk) install(ctx context.Context, snap *snapshot) error {
 //
 // An instruction that this instance remembers is written before: the ledger that
 // kept it may be lost.
-func (d *Desk) open(ctx context.Context, p *seckill.Product) error {
+func (d *Lifecycle) open(ctx context.Context, p *seckill.Product) error {
 	ctx, cancel := context.WithTimeout(ctx, openDeadline)
 	defer cancel()
 	if err := d.carry(ctx, p.ID); err != nil {

@@ -29,13 +29,13 @@ func round(t *testing.T, r *rig.Rig, k *sale.Keeper) error {
 }
 
 func keeper(r *rig.Rig) *sale.Keeper {
-	return sale.NewKeeper(r.Desk, 10*time.Minute, func(uint32) {}, recoverWith(r.Desk))
+	return sale.NewKeeper(r.Lifecycle, 10*time.Minute, func(uint32) {}, recoverWith(r.Lifecycle))
 }
 
 // recoverWith recovers at once what a keeper found lost; in a server that is
 // done aside from its rounds, which show how it went.
-func recoverWith(desk *sale.Desk) func(uint32) {
-	return func(product uint32) { _, _ = desk.RecoverIfLost(context.Background(), product) }
+func recoverWith(lifecycle *sale.Lifecycle) func(uint32) {
+	return func(product uint32) { _, _ = lifecycle.RecoverIfLost(context.Background(), product) }
 }
 
 // live checks that the ledger is open at the store's epoch, and returns the
@@ -56,7 +56,7 @@ func TestPreheatIsSafeToRepeat(t *testing.T) {
 		t.Fatalf("figures are %+v at epoch %d", f, p.Epoch)
 	}
 	r.Buy(t, p, "a")
-	again, err := r.Desk.Preheat(t.Context(), 1, rig.Operator)
+	again, err := r.Lifecycle.Preheat(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	if again.Epoch != p.Epoch || r.Figures(t, p).Marked != 1 {
 		t.Errorf("a second preheat changed the epoch to %d, figures %+v", again.Epoch, r.Figures(t, p))
@@ -65,14 +65,14 @@ func TestPreheatIsSafeToRepeat(t *testing.T) {
 
 func TestPreheatRefusesWhatItCannotDo(t *testing.T) {
 	r := rig.New(t)
-	_, err := r.Desk.Preheat(t.Context(), 9, rig.Operator)
+	_, err := r.Lifecycle.Preheat(t.Context(), 9, rig.Operator)
 	rig.Refused(t, err, seckill.CodeNotFound)
 	r.Product(t, 1, 5)
-	_, err = r.Desk.Recover(t.Context(), 1, rig.Operator)
+	_, err = r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 	rig.Refused(t, err, seckill.CodeWrongState) // never preheated
-	_, err = r.Desk.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator)
+	_, err = r.Lifecycle.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator)
 	rig.Must(t, err)
-	_, err = r.Desk.Preheat(t.Context(), 1, rig.Operator)
+	_, err = r.Lifecycle.Preheat(t.Context(), 1, rig.Operator)
 	rig.Refused(t, err, seckill.CodeWrongState)
 }
 
@@ -96,7 +96,7 @@ func TestTheKeeperAnnouncesStartAndEndOnce(t *testing.T) {
 	r := rig.New(t)
 	r.Product(t, 1, 5)
 	ended := 0
-	k := sale.NewKeeper(r.Desk, time.Minute, func(uint32) { ended++ }, recoverWith(r.Desk))
+	k := sale.NewKeeper(r.Lifecycle, time.Minute, func(uint32) { ended++ }, recoverWith(r.Lifecycle))
 	for range 3 {
 		rig.Must(t, round(t, r, k))
 	}
@@ -115,7 +115,7 @@ func TestTheKeeperAnnouncesStartAndEndOnce(t *testing.T) {
 	}
 	// Another instance, or the next process, has batchers of its own to stop.
 	other := 0
-	k = sale.NewKeeper(r.Desk, time.Minute, func(uint32) { other++ }, recoverWith(r.Desk))
+	k = sale.NewKeeper(r.Lifecycle, time.Minute, func(uint32) { other++ }, recoverWith(r.Lifecycle))
 	for range 3 {
 		rig.Must(t, round(t, r, k))
 	}
@@ -143,16 +143,16 @@ func TestRecoverKeepsMarksKeysLimitsAndState(t *testing.T) {
 	p := r.Open(t, 1, 5)
 	sold(t, r, p)
 	r.ConfirmAll(t)
-	_, err := r.Desk.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator)
+	_, err := r.Lifecycle.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator)
 	rig.Must(t, err)
-	p, err = r.Desk.Recover(t.Context(), 1, rig.Operator)
+	p, err = r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	live(t, r, 1)
 	f := r.Figures(t, p)
 	if p.Epoch != 2 || f.Marked != 3 || f.Available != 2 || f.State != seckill.SalePaused || f.Limit != 1 {
 		t.Fatalf("after the recovery: epoch %d, %+v", p.Epoch, f)
 	}
-	_, err = r.Desk.SetState(t.Context(), 1, seckill.SaleOpen, rig.Operator)
+	_, err = r.Lifecycle.SetState(t.Context(), 1, seckill.SaleOpen, rig.Operator)
 	rig.Must(t, err)
 
 	keyed := r.Claim(1, "keyed")
@@ -222,7 +222,7 @@ func TestAStoreBehindItsLedgerGoesAboveIt(t *testing.T) {
 	p := r.Open(t, 1, 5)
 	for range 2 {
 		var err error
-		p, err = r.Desk.Recover(t.Context(), 1, rig.Operator)
+		p, err = r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 		rig.Must(t, err)
 	}
 	r.Buy(t, p, "a", "b", "c")
@@ -268,11 +268,11 @@ func (l overtakenLedger) Install(_ context.Context, a ledger.Allotment, _ iter.S
 func TestARebuildThatWasOvertakenSaysSo(t *testing.T) {
 	r := rig.New(t)
 	p := r.Open(t, 1, 5)
-	desk := sale.NewDesk(sale.DeskOptions{
+	lifecycle := sale.NewLifecycle(sale.LifecycleOptions{
 		Store: r.Store, Ledger: overtakenLedger{r.Ledger}, Queue: r.Queue, Catalog: r.Catalog, Clock: r.Clock, Lanes: r.Lanes,
 		Logger: slog.New(slog.DiscardHandler),
 	})
-	_, err := desk.Recover(t.Context(), 1, rig.Operator)
+	_, err := lifecycle.Recover(t.Context(), 1, rig.Operator)
 	rig.Refused(t, err, seckill.CodeBusy)
 	if want := fmt.Sprintf("it has epoch %d", p.Epoch+8); !strings.Contains(err.Error(), want) {
 		t.Errorf("%v, without %q", err, want)
@@ -291,7 +291,7 @@ func TestAMarkForALossAfterTheRebuildStays(t *testing.T) {
 	defer open()
 	rebuilt := make(chan error, 1)
 	go func() {
-		_, err := r.Desk.Recover(context.Background(), 1, rig.Operator)
+		_, err := r.Lifecycle.Recover(context.Background(), 1, rig.Operator)
 		rebuilt <- err
 	}()
 	rig.Until(t, "the ledger is about to open", func() bool { return r.Ledger.Calls("Open") > opened })
@@ -329,7 +329,7 @@ func TestARebuildThatDiesIsHealedByTheNextRound(t *testing.T) {
 			r.Buy(t, p, "a")
 			r.ConfirmAll(t)
 			fail(r)
-			_, first := r.Desk.Recover(t.Context(), 1, rig.Operator)
+			_, first := r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 			r.Store.Heal()
 			r.Ledger.Heal()
 			r.Restart(t)
@@ -354,7 +354,7 @@ func TestTheFirstPreheatThatDiesIsHealedToo(t *testing.T) {
 	r := rig.New(t)
 	r.Product(t, 1, 5)
 	r.Ledger.FailBefore("Install", 1)
-	_, err := r.Desk.Preheat(t.Context(), 1, rig.Operator)
+	_, err := r.Lifecycle.Preheat(t.Context(), 1, rig.Operator)
 	rig.Refused(t, err, seckill.CodeBusy)
 	if p := r.Stored(t, 1); p.Epoch != 1 || !p.Rebuilding {
 		t.Fatalf("the product is %+v", p)
@@ -370,7 +370,7 @@ func TestTheFirstPreheatThatDiesIsHealedToo(t *testing.T) {
 func TestTwoRecoverersAtOnceAreHarmless(t *testing.T) {
 	r := rig.New(t)
 	p := r.Open(t, 1, 100)
-	other := sale.NewDesk(sale.DeskOptions{
+	other := sale.NewLifecycle(sale.LifecycleOptions{
 		Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Catalog: r.Catalog, Clock: r.Clock, Lanes: r.Lanes,
 		Logger: slog.New(slog.DiscardHandler),
 	})
@@ -379,8 +379,8 @@ func TestTwoRecoverersAtOnceAreHarmless(t *testing.T) {
 		r.ConfirmAll(t)
 		var both sync.WaitGroup
 		var won [2]error
-		for k, desk := range []*sale.Desk{r.Desk, other} {
-			both.Go(func() { _, won[k] = desk.Recover(t.Context(), 1, rig.Operator) })
+		for k, lifecycle := range []*sale.Lifecycle{r.Lifecycle, other} {
+			both.Go(func() { _, won[k] = lifecycle.Recover(t.Context(), 1, rig.Operator) })
 		}
 		both.Wait()
 		if won[0] != nil && won[1] != nil {
@@ -412,12 +412,12 @@ func TestAPauseDuringARebuildHoldsInTheNewEpoch(t *testing.T) {
 	r := rig.New(t)
 	r.Open(t, 1, 5)
 	hooked := &pausingLedger{Ledger: r.Ledger}
-	rebuilder := sale.NewDesk(sale.DeskOptions{
+	rebuilder := sale.NewLifecycle(sale.LifecycleOptions{
 		Store: r.Store, Ledger: hooked, Queue: r.Queue, Catalog: r.Catalog, Clock: r.Clock, Lanes: r.Lanes,
 		Logger: slog.New(slog.DiscardHandler),
 	})
 	hooked.pause = func() { // the operator is at another instance, and hears no error
-		_, err := r.Desk.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator)
+		_, err := r.Lifecycle.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator)
 		rig.Must(t, err)
 	}
 	p, err := rebuilder.Recover(t.Context(), 1, rig.Operator)
@@ -436,7 +436,7 @@ func TestRecover_EndsWithItsContext(t *testing.T) {
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() {
-		_, err := r.Desk.Recover(ctx, 1, rig.Operator)
+		_, err := r.Lifecycle.Recover(ctx, 1, rig.Operator)
 		ended <- err
 	}()
 	rig.Until(t, "the recovery closes the shards", func() bool { return r.Stored(t, 1).Rebuilding })
@@ -449,16 +449,16 @@ func TestRecover_EndsWithItsContext(t *testing.T) {
 	}
 }
 
-func TestADeskWaitsForAnotherChangeOnlyAsLongAsItsCaller(t *testing.T) {
+func TestLifecycle_WaitsForAnotherChangeOnlyAsLongAsItsCaller(t *testing.T) {
 	r := rig.New(t)
 	r.Open(t, 1, 5)
 	open := r.Ledger.Block("Install")
 	var first sync.WaitGroup
-	first.Go(func() { _, _ = r.Desk.Recover(t.Context(), 1, rig.Operator) })
+	first.Go(func() { _, _ = r.Lifecycle.Recover(t.Context(), 1, rig.Operator) })
 	rig.Until(t, "the recovery installs", func() bool { return r.Ledger.Calls("Install") == 2 })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
-	_, err := r.Desk.Patch(ctx, 1, store.ProductPatch{}, rig.Operator)
+	_, err := r.Lifecycle.Patch(ctx, 1, store.ProductPatch{}, rig.Operator)
 	rig.Refused(t, err, seckill.CodeBusy)
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("the cause is lost: %v", err)
@@ -483,12 +483,12 @@ func TestOthersAreWaitedForOnlyWhileTheyMayHavePromised(t *testing.T) {
 			t.Parallel()
 			r := rig.New(t)
 			r.Open(t, 1, 5, story.change)
-			desk := sale.NewDesk(sale.DeskOptions{
+			lifecycle := sale.NewLifecycle(sale.LifecycleOptions{
 				Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Catalog: r.Catalog, Clock: r.Clock, Lanes: r.Lanes, Mover: r.Mover, Logger: quiet,
 				Strategies: []seckill.Strategy{seckill.StrategyAsync}, Others: story.others,
 			})
 			looked, began := r.Store.Calls("Product"), time.Now()
-			_, err := desk.Recover(t.Context(), 1, rig.Operator)
+			_, err := lifecycle.Recover(t.Context(), 1, rig.Operator)
 			rig.Must(t, err)
 			if took := time.Since(began); story.waits && took < time.Second {
 				t.Errorf("it took %s", took)

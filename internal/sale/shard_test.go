@@ -52,7 +52,7 @@ func TestStockOfShardsGoesUpAtOneAndDownFromAll(t *testing.T) {
 		delta         int64
 		offered, free int64
 	}{{5, 15, 13}, {-9, 6, 4}, {-4, 2, 0}, {7, 9, 7}} {
-		change, err := r.Desk.ChangeStock(t.Context(), 1, step.delta, fmt.Sprint(step.delta), rig.Operator)
+		change, err := r.Lifecycle.ChangeStock(t.Context(), 1, step.delta, fmt.Sprint(step.delta), rig.Operator)
 		rig.Must(t, err)
 		if change.Status != "done" {
 			t.Errorf("%+d is %s", step.delta, change.Status)
@@ -67,7 +67,7 @@ func TestMoreThanAllShardsHaveIsRefusedWhole(t *testing.T) {
 	p := r.Open(t, 1, 10, rig.Shards(4))
 	r.Buy(t, p, "a", "b", "c") // promised, not confirmed: in the store's stock still
 	for range 2 {
-		_, err := r.Desk.ChangeStock(t.Context(), 1, -8, "too many", rig.Operator)
+		_, err := r.Lifecycle.ChangeStock(t.Context(), 1, -8, "too many", rig.Operator)
 		rig.Refused(t, err, seckill.CodeWrongState)
 	}
 	r.ConfirmAll(t)
@@ -84,7 +84,7 @@ func TestALostShardIsRecoveredWithTheOthers(t *testing.T) {
 	if _, err := r.Lanes.Do(t.Context(), ledger.ShardOf(&p, 2), ledger.Credit{From: 1, N: 7, ID: 1, Units: 1}); !errors.Is(err, ledger.ErrLost) {
 		t.Fatalf("a credit ahead of its time: %v", err)
 	}
-	keeper := sale.NewKeeper(r.Desk, 0, func(uint32) {}, recoverWith(r.Desk))
+	keeper := sale.NewKeeper(r.Lifecycle, 0, func(uint32) {}, recoverWith(r.Lifecycle))
 	rig.Must(t, keeper.Round(t.Context()))
 	if now := r.Stored(t, 1); now.Epoch != 2 || now.Rebuilding {
 		t.Fatalf("epoch %d, rebuilding %v", now.Epoch, now.Rebuilding)

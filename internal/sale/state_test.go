@@ -42,7 +42,7 @@ func TestAPauseAnsweredWithoutErrorSellsNothingMore(t *testing.T) {
 	for range 10 {
 		before := accepted.Load()
 		rig.Until(t, "the crowd buys", func() bool { return accepted.Load() > before })
-		_, err := r.Desk.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator)
+		_, err := r.Lifecycle.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator)
 		rig.Must(t, err)
 		// What was decided before may be counted after: the ledger tells.
 		sold := r.Figures(t, p).Marked
@@ -51,16 +51,16 @@ func TestAPauseAnsweredWithoutErrorSellsNothingMore(t *testing.T) {
 				t.Fatalf("%d units were sold after the pause", now-sold)
 			}
 		}
-		_, err = r.Desk.SetState(t.Context(), 1, seckill.SaleOpen, rig.Operator)
+		_, err = r.Lifecycle.SetState(t.Context(), 1, seckill.SaleOpen, rig.Operator)
 		rig.Must(t, err)
 	}
-	_, err := r.Desk.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator)
+	_, err := r.Lifecycle.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator)
 	rig.Must(t, err)
 	stop()
 	if v := r.Reserve(t, p, r.Claim(1, "late")); v[0].Code != ledger.VerdictEnded {
 		t.Errorf("an ended sale answered %d", v[0].Code)
 	}
-	_, err = r.Desk.SetState(t.Context(), 1, seckill.SaleOpen, rig.Operator)
+	_, err = r.Lifecycle.SetState(t.Context(), 1, seckill.SaleOpen, rig.Operator)
 	rig.Refused(t, err, seckill.CodeWrongState)
 	if state := r.Catalog.Find(1).Terms().State; state != seckill.SaleEnded {
 		t.Errorf("the catalogue says %s", state)
@@ -71,7 +71,7 @@ func TestAStateThatTheLedgerMissedIsToldAgain(t *testing.T) {
 	r := rig.New(t)
 	p := r.Open(t, 1, 5)
 	r.Ledger.FailBefore("SetState", 1)
-	_, err := r.Desk.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator)
+	_, err := r.Lifecycle.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator)
 	rig.Refused(t, err, seckill.CodeBusy)
 	if !errors.Is(err, rig.ErrLedger) {
 		t.Errorf("the cause is lost: %v", err)
@@ -89,9 +89,9 @@ func TestTheSameStateAgainIsToldAgain(t *testing.T) {
 	r := rig.New(t)
 	p := r.Open(t, 1, 5)
 	r.Ledger.FailBefore("SetState", 1)
-	_, err := r.Desk.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator)
+	_, err := r.Lifecycle.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator)
 	rig.Refused(t, err, seckill.CodeBusy)
-	_, err = r.Desk.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator)
+	_, err = r.Lifecycle.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator)
 	rig.Must(t, err)
 	if f := r.Figures(t, p); f.State != seckill.SalePaused {
 		t.Errorf("the ledger is %s", f.State)
@@ -101,9 +101,9 @@ func TestTheSameStateAgainIsToldAgain(t *testing.T) {
 func TestAProductThatWasNeverPreheatedCanBePausedToo(t *testing.T) {
 	r := rig.New(t)
 	r.Product(t, 1, 5)
-	_, err := r.Desk.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator)
+	_, err := r.Lifecycle.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator)
 	rig.Must(t, err)
-	p, err := r.Desk.Preheat(t.Context(), 1, rig.Operator)
+	p, err := r.Lifecycle.Preheat(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	if f := r.Figures(t, p); f.State != seckill.SalePaused {
 		t.Errorf("the ledger is %s", f.State)
@@ -140,7 +140,7 @@ func TestAKeeperGoesOnPastASaleInTrouble(t *testing.T) {
 func TestCreateRefusesWhatCannotBeServed(t *testing.T) {
 	r := rig.New(t)
 	good := r.Product(t, 1, 5)
-	plain := sale.NewDesk(sale.DeskOptions{
+	plain := sale.NewLifecycle(sale.LifecycleOptions{
 		Store: r.Store, Catalog: r.Catalog, Logger: slog.New(slog.DiscardHandler), Strategies: []seckill.Strategy{seckill.StrategyAsync},
 	})
 	for name, change := range map[string]func(*seckill.Product){

@@ -18,7 +18,7 @@ const (
 )
 
 // Stats are the product's figures now, from ledger, queue and store.
-func (d *Desk) Stats(ctx context.Context, id uint32) (api.Stats, error) {
+func (d *Lifecycle) Stats(ctx context.Context, id uint32) (api.Stats, error) {
 	tally, err := d.tally(ctx, id)
 	if err != nil {
 		return api.Stats{}, err
@@ -43,7 +43,7 @@ func (d *Desk) Stats(ctx context.Context, id uint32) (api.Stats, error) {
 }
 
 // Status is what shoppers see of a product now, as far as this instance knows.
-func (d *Desk) Status(p *seckill.Product) seckill.Status {
+func (d *Lifecycle) Status(p *seckill.Product) seckill.Status {
 	return d.catalog.Find(p.ID).Status(p, d.clock.Now())
 }
 
@@ -60,14 +60,14 @@ func seller(p *seckill.Product) string {
 }
 
 // tally reads what the store says of the product.
-func (d *Desk) tally(ctx context.Context, id uint32) (store.Tally, error) {
+func (d *Lifecycle) tally(ctx context.Context, id uint32) (store.Tally, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeAnswers)
 	defer cancel()
 	return d.store.Tally(ctx, id)
 }
 
 // countPromised adds what ledger and queue have.
-func (d *Desk) countPromised(ctx context.Context, tally *store.Tally, s *api.Stats) error {
+func (d *Lifecycle) countPromised(ctx context.Context, tally *store.Tally, s *api.Stats) error {
 	ctx, cancel := context.WithTimeout(ctx, ledgerAnswers)
 	defer cancel()
 	p := &tally.Product

@@ -19,7 +19,7 @@ import (
 // moves, so that a crash at any step is finished by FinishStockChanges. Once it
 // is recorded, it is returned without an error: an open one will be finished,
 // and to make it again under another id would count it twice.
-func (d *Desk) ChangeStock(ctx context.Context, id uint32, delta int64, changeID string, actor store.Actor) (store.StockChange, error) {
+func (d *Lifecycle) ChangeStock(ctx context.Context, id uint32, delta int64, changeID string, actor store.Actor) (store.StockChange, error) {
 	if delta == 0 || delta > seckill.MaxStock || delta < -seckill.MaxStock {
 		return store.StockChange{}, seckill.Errorf(seckill.CodeBadRequest, "delta must be 1 to %d, up or down", seckill.MaxStock)
 	}
@@ -60,7 +60,7 @@ const (
 
 // FinishStockChanges finishes what a crash or an outage left open. One product's
 // trouble holds up no other's change.
-func (d *Desk) FinishStockChanges(ctx context.Context, limit int) error {
+func (d *Lifecycle) FinishStockChanges(ctx context.Context, limit int) error {
 	return background.Work[uint32, store.StockChange]{
 		Shelf: &d.stockAside, AtOnce: stockAtOnce, Due: d.store.StockChangesDue, Limit: limit, Do: d.finishChanges,
 		Key: func(c *store.StockChange) uint32 { return c.ProductID },
@@ -68,7 +68,7 @@ func (d *Desk) FinishStockChanges(ctx context.Context, limit int) error {
 }
 
 // finishChanges finishes changes of one product.
-func (d *Desk) finishChanges(ctx context.Context, _ uint32, changes []store.StockChange) error {
+func (d *Lifecycle) finishChanges(ctx context.Context, _ uint32, changes []store.StockChange) error {
 	var errs []error
 	for _, change := range changes {
 		err := background.Within(ctx, stockTimeout, func(ctx context.Context) error { return d.finishLocked(ctx, change) })
@@ -82,7 +82,7 @@ func (d *Desk) finishChanges(ctx context.Context, _ uint32, changes []store.Stoc
 	return errors.Join(errs...)
 }
 
-func (d *Desk) finishLocked(ctx context.Context, change store.StockChange) error {
+func (d *Lifecycle) finishLocked(ctx context.Context, change store.StockChange) error {
 	unlock, err := d.lock(ctx, change.ProductID)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (d *Desk) finishLocked(ctx context.Context, change store.StockChange) error
 }
 
 // finishChange tells the ledger until heard, then settles the store.
-func (d *Desk) finishChange(ctx context.Context, change store.StockChange) (store.StockChange, error) {
+func (d *Lifecycle) finishChange(ctx context.Context, change store.StockChange) (store.StockChange, error) {
 	if change.Status != store.ChangeOpen {
 		return change, nil
 	}
@@ -134,7 +134,7 @@ func (d *Desk) finishChange(ctx context.Context, change store.StockChange) (stor
 // pulled by the other shards as they need them; those to take away are gathered
 // there first, and whether they were enough the shard alone decides. A shard of
 // a higher epoch has counted an upward change in its snapshot already.
-func (d *Desk) tellLedger(ctx context.Context, p *seckill.Product, change store.StockChange) (refused bool, err error) {
+func (d *Lifecycle) tellLedger(ctx context.Context, p *seckill.Product, change store.StockChange) (refused bool, err error) {
 	ctx, cancel := d.brief(ctx)
 	defer cancel()
 	if change.Delta < 0 && p.Shards > 1 {

@@ -45,21 +45,21 @@ func TestStockGoesUpAndDownOncePerID(t *testing.T) {
 	}{
 		{"up", 5, 15, 13}, {"up", 5, 15, 13}, {"down", -3, 12, 10}, {"down", -3, 12, 10}, {"all", -10, 2, 0},
 	} {
-		change, err := r.Desk.ChangeStock(t.Context(), 1, step.delta, step.id, rig.Operator)
+		change, err := r.Lifecycle.ChangeStock(t.Context(), 1, step.delta, step.id, rig.Operator)
 		rig.Must(t, err)
 		if change.Status != "done" {
 			t.Errorf("%s is %s", step.id, change.Status)
 		}
 		balance(t, r, step.offered, step.free)
 	}
-	_, err := r.Desk.ChangeStock(t.Context(), 1, 6, "up", rig.Operator)
+	_, err := r.Lifecycle.ChangeStock(t.Context(), 1, 6, "up", rig.Operator)
 	rig.Refused(t, err, seckill.CodeWrongState) // the id is another change's
 }
 
 func TestAStockChangeThatIsNoneIsRefused(t *testing.T) {
 	r := opened(t)
 	for i, delta := range []int64{0, seckill.MaxStock + 1, -seckill.MaxStock - 1, -9} {
-		_, err := r.Desk.ChangeStock(t.Context(), 1, delta, fmt.Sprint(i), rig.Operator)
+		_, err := r.Lifecycle.ChangeStock(t.Context(), 1, delta, fmt.Sprint(i), rig.Operator)
 		rig.Refused(t, err, seckill.CodeBadRequest)
 	}
 	balance(t, r, 10, 8)
@@ -71,12 +71,12 @@ func TestPromisedUnitsCannotBeTakenAway(t *testing.T) {
 	r := rig.New(t)
 	r.Buy(t, r.Open(t, 1, 10), "a", "b", "c")
 	for range 2 {
-		_, err := r.Desk.ChangeStock(t.Context(), 1, -8, "too many", rig.Operator)
+		_, err := r.Lifecycle.ChangeStock(t.Context(), 1, -8, "too many", rig.Operator)
 		rig.Refused(t, err, seckill.CodeWrongState)
 	}
 	r.ConfirmAll(t)
 	balance(t, r, 10, 7)
-	_, err := r.Desk.ChangeStock(t.Context(), 1, -7, "as many as are free", rig.Operator)
+	_, err := r.Lifecycle.ChangeStock(t.Context(), 1, -7, "as many as are free", rig.Operator)
 	rig.Must(t, err)
 	balance(t, r, 3, 0)
 }
@@ -108,7 +108,7 @@ func TestAStockChangeThatDiesIsFinishedOnce(t *testing.T) {
 				r := opened(t)
 				point.fail(r)
 				ctx, cancel := shortly(t)
-				change, err := r.Desk.ChangeStock(ctx, 1, delta, "change", rig.Operator)
+				change, err := r.Lifecycle.ChangeStock(ctx, 1, delta, "change", rig.Operator)
 				cancel()
 				if point.recorded {
 					rig.Must(t, err)
@@ -119,8 +119,8 @@ func TestAStockChangeThatDiesIsFinishedOnce(t *testing.T) {
 				r.Store.Heal()
 				r.Ledger.Heal()
 				r.Restart(t)
-				rig.Must(t, r.Desk.FinishStockChanges(t.Context(), 10))
-				_, err = r.Desk.ChangeStock(t.Context(), 1, delta, "change", rig.Operator) // the operator's repeat
+				rig.Must(t, r.Lifecycle.FinishStockChanges(t.Context(), 10))
+				_, err = r.Lifecycle.ChangeStock(t.Context(), 1, delta, "change", rig.Operator) // the operator's repeat
 				rig.Must(t, err)
 				balance(t, r, 10+delta, 8+delta)
 			})
@@ -135,12 +135,12 @@ func TestAStockChangeAcrossARebuildCountsOnce(t *testing.T) {
 		t.Run(fmt.Sprint(delta), func(t *testing.T) {
 			r := opened(t)
 			r.Store.FailBefore("FinishStockChange", 1)
-			change, err := r.Desk.ChangeStock(t.Context(), 1, delta, "change", rig.Operator)
+			change, err := r.Lifecycle.ChangeStock(t.Context(), 1, delta, "change", rig.Operator)
 			rig.Must(t, err)
 			owed(t, change, delta)
-			_, err = r.Desk.Recover(t.Context(), 1, rig.Operator)
+			_, err = r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 			rig.Must(t, err)
-			rig.Must(t, r.Desk.FinishStockChanges(t.Context(), 10))
+			rig.Must(t, r.Lifecycle.FinishStockChanges(t.Context(), 10))
 			balance(t, r, 10+delta, 8+delta)
 		})
 	}
@@ -153,13 +153,13 @@ func TestAStockChangeWaitsForTheInstall(t *testing.T) {
 		t.Run(fmt.Sprint(delta), func(t *testing.T) {
 			r := opened(t)
 			r.Ledger.FailBefore("Install", 1)
-			_, err := r.Desk.Recover(t.Context(), 1, rig.Operator)
+			_, err := r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 			rig.Refused(t, err, seckill.CodeBusy)
-			change, err := r.Desk.ChangeStock(t.Context(), 1, delta, "change", rig.Operator)
+			change, err := r.Lifecycle.ChangeStock(t.Context(), 1, delta, "change", rig.Operator)
 			rig.Must(t, err)
 			owed(t, change, delta)
 			rig.Must(t, round(t, r, keeper(r)))
-			rig.Must(t, r.Desk.FinishStockChanges(t.Context(), 10))
+			rig.Must(t, r.Lifecycle.FinishStockChanges(t.Context(), 10))
 			balance(t, r, 10+delta, 8+delta)
 		})
 	}
@@ -169,14 +169,14 @@ func TestOneProductsTroubleDoesNotHoldUpAnothersChange(t *testing.T) {
 	r := opened(t)
 	q := r.Open(t, 2, 10)
 	rig.Must(t, r.Embedded.Close(t.Context(), ledger.ShardOf(&q, 0)))
-	change, err := r.Desk.ChangeStock(t.Context(), 2, 1, "stuck", rig.Operator)
+	change, err := r.Lifecycle.ChangeStock(t.Context(), 2, 1, "stuck", rig.Operator)
 	rig.Must(t, err)
 	owed(t, change, 1)
 	r.Store.FailBefore("FinishStockChange", 1)
-	change, err = r.Desk.ChangeStock(t.Context(), 1, 1, "free", rig.Operator)
+	change, err = r.Lifecycle.ChangeStock(t.Context(), 1, 1, "free", rig.Operator)
 	rig.Must(t, err)
 	owed(t, change, 1)
-	if r.Desk.FinishStockChanges(t.Context(), 10) == nil {
+	if r.Lifecycle.FinishStockChanges(t.Context(), 10) == nil {
 		t.Error("the round hides the trouble")
 	}
 	due, err := r.Store.StockChangesDue(t.Context(), 10)
@@ -192,7 +192,7 @@ func TestMoreStockLowersTheSoldOutFlag(t *testing.T) {
 	r.Buy(t, p, "a")
 	on := r.Catalog.Find(1)
 	raise(on)
-	_, err := r.Desk.ChangeStock(t.Context(), 1, 1, "more", rig.Operator)
+	_, err := r.Lifecycle.ChangeStock(t.Context(), 1, 1, "more", rig.Operator)
 	rig.Must(t, err)
 	if on.SoldOut() {
 		t.Error("the flag stands over a free unit")

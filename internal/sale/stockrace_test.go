@@ -22,9 +22,9 @@ func (s *interrupted) FinishStockChange(ctx context.Context, id string, epoch ui
 	return s.Faulty.FinishStockChange(ctx, id, epoch, refused)
 }
 
-// interruptedDesk is another instance's desk, which is held up like that.
-func interruptedDesk(r *rig.Rig, holder string, before func()) *sale.Desk {
-	return sale.NewDesk(sale.DeskOptions{
+// slowInstance is the lifecycle of another instance, which is held up like that.
+func slowInstance(r *rig.Rig, holder string, before func()) *sale.Lifecycle {
+	return sale.NewLifecycle(sale.LifecycleOptions{
 		Store: &interrupted{r.Store, before}, Ledger: r.Ledger, Queue: r.Queue, Catalog: sale.NewCatalog(r.Store),
 		Clock: r.Clock, Lanes: r.Lanes, Logger: quiet, Holder: holder, OnChanged: func(uint32) {},
 	})
@@ -49,14 +49,14 @@ func TestTheWordOfARebuiltLedgerSettlesNoStockChange(t *testing.T) {
 					_, err := r.Store.Cancel(t.Context(), o.OrderNo, "by_buyer", rig.Operator)
 					rig.Must(t, err)
 				}
-				_, err = r.Desk.Recover(t.Context(), 1, rig.Operator)
+				_, err = r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 				rig.Must(t, err)
 			},
 			offered: 2, free: 2,
 		},
 		"taken by the old, refused by the new": {
 			rebuild: func(t *testing.T, r *rig.Rig) {
-				p, err := r.Desk.Recover(t.Context(), 1, rig.Operator)
+				p, err := r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 				rig.Must(t, err)
 				r.Buy(t, p, "d", "e", "f")
 			},
@@ -67,7 +67,7 @@ func TestTheWordOfARebuiltLedgerSettlesNoStockChange(t *testing.T) {
 			r := rig.New(t)
 			r.Buy(t, r.Open(t, 1, 10), story.buyers...)
 			told, let, done := make(chan struct{}), make(chan struct{}), make(chan struct{})
-			first := interruptedDesk(r, "first", func() { close(told); <-let })
+			first := slowInstance(r, "first", func() { close(told); <-let })
 			go func() {
 				defer close(done)
 				change, err := first.ChangeStock(context.Background(), 1, -8, "box", rig.Operator)
@@ -77,7 +77,7 @@ func TestTheWordOfARebuiltLedgerSettlesNoStockChange(t *testing.T) {
 			}()
 			<-told
 			story.rebuild(t, r)
-			second := interruptedDesk(r, "second", func() { close(let); <-done })
+			second := slowInstance(r, "second", func() { close(let); <-done })
 			rig.Must(t, second.FinishStockChanges(t.Context(), 10))
 			r.ConfirmAll(t)
 			balance(t, r, story.offered, story.free)

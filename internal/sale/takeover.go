@@ -32,7 +32,7 @@ var errNotApart = seckill.Errorf(seckill.CodeWrongState, "a takeover needs a led
 // TakeOver has the store sell a product instead of the ledger, with the other
 // products of its limit group: a buyer's limit counts them together. The store
 // sells as soon as every instance has handed over (Handover).
-func (d *Desk) TakeOver(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
+func (d *Lifecycle) TakeOver(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
 	if !d.apart {
 		return seckill.Product{}, errNotApart
 	}
@@ -54,7 +54,7 @@ func (d *Desk) TakeOver(ctx context.Context, id uint32, actor store.Actor) (seck
 
 // members are the other products of a limit group that were preheated. Orders of
 // those that have ended count against the limit, too.
-func (d *Desk) members(of *seckill.Product) []*seckill.Product {
+func (d *Lifecycle) members(of *seckill.Product) []*seckill.Product {
 	var members []*seckill.Product
 	for _, s := range d.catalog.All() {
 		p := s.Terms()
@@ -65,7 +65,7 @@ func (d *Desk) members(of *seckill.Product) []*seckill.Product {
 	return members
 }
 
-func (d *Desk) takeOver(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
+func (d *Lifecycle) takeOver(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
 	p, err := d.store.Product(ctx, id)
 	if err != nil {
 		return p, err
@@ -91,8 +91,8 @@ func (d *Desk) takeOver(ctx context.Context, id uint32, actor store.Actor) (seck
 // Handover is the part of one instance in takeovers: it writes all that it has
 // promised, and acknowledges (protocol 5, rules 5 to 8).
 type Handover struct {
-	Desk     *Desk
-	Instance string
+	Lifecycle *Lifecycle
+	Instance  string
 	// InHand reports whether a worker of this instance has received claims of a
 	// product and not written them yet.
 	InHand func(product uint32) bool
@@ -103,7 +103,7 @@ type Handover struct {
 // Round looks after every takeover that is not complete.
 func (h *Handover) Round(ctx context.Context) error {
 	var taken []*seckill.Product
-	for _, s := range h.Desk.catalog.All() {
+	for _, s := range h.Lifecycle.catalog.All() {
 		// The terms that are seen here are the ones by which this instance makes
 		// promises (Sale.Hold): it makes none of an older epoch any more.
 		if p := s.Terms(); p.TakingOver() {
@@ -136,18 +136,18 @@ func (h *Handover) handOver(ctx context.Context, p seckill.Product) error {
 			return err
 		}
 		fault.Point("takeover.before_ack")
-		if err := h.Desk.store.Acknowledge(ctx, p.ID, p.Epoch, h.Instance); err != nil {
+		if err := h.Lifecycle.store.Acknowledge(ctx, p.ID, p.Epoch, h.Instance); err != nil {
 			return err
 		}
 		h.acknowledged.Store(p.ID, p.Epoch)
 		fault.Point("takeover.after_ack")
 	}
-	opened, err := h.Desk.store.OpenStore(ctx, p.ID, p.Epoch)
+	opened, err := h.Lifecycle.store.OpenStore(ctx, p.ID, p.Epoch)
 	if err != nil || !opened {
 		return err
 	}
-	h.Desk.log.Warn("the store sells", "product", p.ID, "epoch", p.Epoch)
-	h.Desk.refreshed(ctx, p.ID)
+	h.Lifecycle.log.Warn("the store sells", "product", p.ID, "epoch", p.Epoch)
+	h.Lifecycle.refreshed(ctx, p.ID)
 	return nil
 }
 
@@ -156,7 +156,7 @@ func (h *Handover) handOver(ctx context.Context, p seckill.Product) error {
 // that has ended is not taken over, and its promises count against the limit.
 func (h *Handover) write(ctx context.Context, p seckill.Product) (bool, error) {
 	written, err := h.writeOne(ctx, p)
-	for _, m := range h.Desk.members(&p) {
+	for _, m := range h.Lifecycle.members(&p) {
 		if err == nil && written && m.State == seckill.SaleEnded && !m.SoldByStore() {
 			written, err = h.writeOne(ctx, *m)
 		}
@@ -165,15 +165,15 @@ func (h *Handover) write(ctx context.Context, p seckill.Product) (bool, error) {
 }
 
 func (h *Handover) writeOne(ctx context.Context, p seckill.Product) (bool, error) {
-	if err := h.Desk.drain(ctx, p); err != nil {
+	if err := h.Lifecycle.drain(ctx, p); err != nil {
 		return false, err
 	}
-	err := h.Desk.promises.Reoffer(ctx, p.ID)
+	err := h.Lifecycle.promises.Reoffer(ctx, p.ID)
 	if store.EndsAll(ctx, err) {
 		return false, err
 	}
 	if err != nil { // the claim's own fault: its entry is parked when it turns up
-		h.Desk.log.Error("promise not handed over", "product", p.ID, "error", err)
+		h.Lifecycle.log.Error("promise not handed over", "product", p.ID, "error", err)
 	}
 	return !h.InHand(p.ID), nil
 }
@@ -182,7 +182,7 @@ func (h *Handover) writeOne(ctx context.Context, p seckill.Product) (bool, error
 // into the store. One that does not answer is left alone: what it holds is
 // decided when it turns up. If all of its shards answer and the outbox cannot be
 // read, it is tried again, so that a short fault leaves no entry behind.
-func (d *Desk) drain(ctx context.Context, p seckill.Product) error {
+func (d *Lifecycle) drain(ctx context.Context, p seckill.Product) error {
 	for try := 1; ; try++ {
 		answered, away := d.closeOlder(ctx, p)
 		if away != nil {
@@ -205,7 +205,7 @@ func (d *Desk) drain(ctx context.Context, p seckill.Product) error {
 // closeOlder closes the shards of older epochs of a product that the store sells.
 // It returns how many have answered, and why others have not: of a Cluster, one
 // master may be away.
-func (d *Desk) closeOlder(ctx context.Context, p seckill.Product) (answered int, err error) {
+func (d *Lifecycle) closeOlder(ctx context.Context, p seckill.Product) (answered int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, closeDeadline)
 	defer cancel()
 	epoch := p.Epoch
@@ -227,7 +227,7 @@ func (d *Desk) closeOlder(ctx context.Context, p seckill.Product) (answered int,
 
 // Takeovers starts and ends takeovers by what the instances hear of the ledger.
 type Takeovers struct {
-	Desk *Desk
+	Lifecycle *Lifecycle
 	// ReturnAfter is how long the ledger has answered every instance when a
 	// product returns to it. 0: only an operator returns products.
 	ReturnAfter time.Duration
@@ -248,8 +248,8 @@ func (t *Takeovers) Start(ctx context.Context) error {
 	}
 	var due []*seckill.Product
 	groups := make(map[uint32]bool) // a takeover is of the whole group
-	now := t.Desk.clock.Now()
-	for _, s := range t.Desk.catalog.All() {
+	now := t.Lifecycle.clock.Now()
+	for _, s := range t.Lifecycle.catalog.All() {
 		p := s.Terms()
 		falls := p.Fallback == seckill.FallbackStore && p.Epoch > 0 && !p.SoldByStore() && !over(p, now) && silent.everywhere(p.ID)
 		if (falls || t.begun(p, silent)) && !groups[p.Group] {
@@ -260,7 +260,7 @@ func (t *Takeovers) Start(ctx context.Context) error {
 	var mu sync.Mutex
 	var started []uint32
 	err = eachProduct(startAtOnce, due, func(p *seckill.Product) error {
-		_, err := t.Desk.TakeOver(ctx, p.ID, store.Actor{Name: "system", Reason: "the ledger answers no instance"})
+		_, err := t.Lifecycle.TakeOver(ctx, p.ID, store.Actor{Name: "system", Reason: "the ledger answers no instance"})
 		if err == nil {
 			mu.Lock()
 			defer mu.Unlock()
@@ -279,7 +279,7 @@ func (t *Takeovers) Start(ctx context.Context) error {
 // perhaps because an instance died in the middle. One that is being rebuilt is not
 // missing if the ledger answers: the rebuild returns the whole group.
 func (t *Takeovers) begun(p *seckill.Product, silent silences) bool {
-	return p.TakingOver() && slices.ContainsFunc(t.Desk.members(p), func(m *seckill.Product) bool {
+	return p.TakingOver() && slices.ContainsFunc(t.Lifecycle.members(p), func(m *seckill.Product) bool {
 		return !m.SoldByStore() && m.State != seckill.SaleEnded && (!m.Rebuilding || silent.everywhere(p.ID))
 	})
 }
@@ -287,7 +287,7 @@ func (t *Takeovers) begun(p *seckill.Product, silent silences) bool {
 // opening reports whether a takeover of another product of the limit group is not
 // complete yet. It would take a product over again that returns now.
 func (t *Takeovers) opening(p *seckill.Product) bool {
-	return slices.ContainsFunc(t.Desk.members(p), func(m *seckill.Product) bool {
+	return slices.ContainsFunc(t.Lifecycle.members(p), func(m *seckill.Product) bool {
 		return m.TakingOver() && m.State != seckill.SaleEnded
 	})
 }
@@ -301,12 +301,12 @@ func (t *Takeovers) Return(ctx context.Context) error {
 	}
 	var errs []error
 	well, now := make(map[uint32]time.Time), t.Now()
-	for _, s := range t.Desk.catalog.All() {
+	for _, s := range t.Lifecycle.catalog.All() {
 		p := s.Terms()
 		if !p.HasLedger() || !p.SoldByStore() || !p.StoreOpen || silent.anywhere(p.ID) {
 			continue
 		}
-		if _, err := t.Desk.closeOlder(ctx, *p); err != nil {
+		if _, err := t.Lifecycle.closeOlder(ctx, *p); err != nil {
 			continue // it is not well
 		}
 		since, before := t.well[p.ID]
@@ -319,7 +319,7 @@ func (t *Takeovers) Return(ctx context.Context) error {
 		}
 		delete(well, p.ID)
 		actor := store.Actor{Name: "system", Reason: "the ledger answers again"}
-		if _, err := t.Desk.Recover(ctx, p.ID, actor); err != nil {
+		if _, err := t.Lifecycle.Recover(ctx, p.ID, actor); err != nil {
 			errs = append(errs, fmt.Errorf("return product %d to the ledger: %w", p.ID, err))
 		}
 	}
@@ -339,7 +339,7 @@ func (s silences) everywhere(product uint32) bool {
 func (s silences) anywhere(product uint32) bool { return s.by[product] > 0 }
 
 func (t *Takeovers) silent(ctx context.Context) (silences, error) {
-	instances, err := t.Desk.store.Instances(ctx)
+	instances, err := t.Lifecycle.store.Instances(ctx)
 	if err != nil {
 		return silences{}, fmt.Errorf("ask who hears the ledger: %w", err)
 	}

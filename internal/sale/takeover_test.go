@@ -22,7 +22,7 @@ import (
 
 const leaseFor = 5 * time.Second
 
-// handing is a rig whose desk has a book of promises, and an instance's part in
+// handing is a rig whose lifecycle has a book of promises, and an instance's part in
 // takeovers.
 type handing struct {
 	*rig.Rig
@@ -45,13 +45,13 @@ func newHanding(t *testing.T) *handing {
 	return h
 }
 
-// read makes the desk anew, over another outbox.
+// read makes the lifecycle anew, over another outbox.
 func (h *handing) read(outbox queue.Queue) {
-	h.Desk = sale.NewDesk(sale.DeskOptions{
+	h.Lifecycle = sale.NewLifecycle(sale.LifecycleOptions{
 		Store: h.Store, Ledger: h.Ledger, Queue: outbox, Catalog: h.Catalog, Clock: h.Clock, Lanes: h.Lanes, Mover: h.Mover,
 		Logger: quiet, Strategies: []seckill.Strategy{seckill.StrategyAsync}, Apart: true, Promises: h.Book,
 	})
-	h.hands = &sale.Handover{Desk: h.Desk, Instance: "here", InHand: func(product uint32) bool { return h.inHand[product] }}
+	h.hands = &sale.Handover{Lifecycle: h.Lifecycle, Instance: "here", InHand: func(product uint32) bool { return h.inHand[product] }}
 }
 
 // lease is a sign of life of an instance.
@@ -81,7 +81,7 @@ func (h *handing) promised(t *testing.T, p seckill.Product, buyers ...string) []
 // takenOver has the store sell a product, as soon as this instance has handed over.
 func (h *handing) takenOver(t *testing.T, id uint32) {
 	t.Helper()
-	_, err := h.Desk.TakeOver(t.Context(), id, rig.Operator)
+	_, err := h.Lifecycle.TakeOver(t.Context(), id, rig.Operator)
 	rig.Must(t, err)
 	rig.Must(t, h.hands.Round(t.Context()))
 	if !h.Stored(t, id).StoreOpen {
@@ -92,7 +92,7 @@ func (h *handing) takenOver(t *testing.T, id uint32) {
 // seller is who sells a product, as operators read it.
 func seller(t *testing.T, r *rig.Rig, id uint32) string {
 	t.Helper()
-	s, err := r.Desk.Stats(t.Context(), id)
+	s, err := r.Lifecycle.Stats(t.Context(), id)
 	rig.Must(t, err)
 	return s.Seller
 }
@@ -127,7 +127,7 @@ func TestTakeOver_StoreSellsAllThatIsLeftAndReturnsIt(t *testing.T) {
 	r.Ledger.Heal()
 	_, err = r.Store.Cancel(t.Context(), sold[0], "test", rig.Operator)
 	rig.Must(t, err)
-	p, err = r.Desk.Recover(t.Context(), 1, rig.Operator)
+	p, err = r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	if f := r.Figures(t, live(t, r, 1)); p.Seller != seckill.SellerLedger || p.StoreOpen || f.Available != 1 || f.Marked != 4 {
 		t.Errorf("after the return: %+v, ledger %+v", p, f)
@@ -148,7 +148,7 @@ func TestTakeOver_LimitGroupTogether(t *testing.T) {
 	r.Open(t, 2, 5, grouped)
 	r.Product(t, 3, 5, grouped) // not preheated: nothing is sold of it
 	r.Open(t, 4, 5)
-	_, err := r.Desk.TakeOver(t.Context(), 2, rig.Operator)
+	_, err := r.Lifecycle.TakeOver(t.Context(), 2, rig.Operator)
 	rig.Must(t, err)
 	for id, want := range map[uint32]seckill.Seller{
 		1: seckill.SellerStore, 2: seckill.SellerStore, 3: seckill.SellerLedger, 4: seckill.SellerLedger,
@@ -163,7 +163,7 @@ func TestTakeOver_Repeated(t *testing.T) {
 	r := rig.New(t)
 	r.Open(t, 1, 5)
 	p := r.TakeOver(t, 1)
-	again, err := r.Desk.TakeOver(t.Context(), 1, rig.Operator)
+	again, err := r.Lifecycle.TakeOver(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	if again.Epoch != p.Epoch || !again.StoreOpen {
 		t.Errorf("taken over at epoch %d, and again: %+v", p.Epoch, again)
@@ -175,21 +175,21 @@ func TestTakeOver_Refused(t *testing.T) {
 	r.Product(t, 1, 5)
 	r.Open(t, 2, 5, rig.Strategy(seckill.StrategyDirect))
 	r.Open(t, 3, 5)
-	_, err := r.Desk.SetState(t.Context(), 3, seckill.SaleEnded, rig.Operator)
+	_, err := r.Lifecycle.SetState(t.Context(), 3, seckill.SaleEnded, rig.Operator)
 	rig.Must(t, err)
 	for id, why := range map[uint32]string{1: "not preheated", 2: "direct", 3: "ended"} {
-		if _, err := r.Desk.TakeOver(t.Context(), id, rig.Operator); seckill.CodeOf(err) != seckill.CodeWrongState {
+		if _, err := r.Lifecycle.TakeOver(t.Context(), id, rig.Operator); seckill.CodeOf(err) != seckill.CodeWrongState {
 			t.Errorf("%s: %v", why, err)
 		}
 	}
-	_, err = r.Desk.TakeOver(t.Context(), 9, rig.Operator)
+	_, err = r.Lifecycle.TakeOver(t.Context(), 9, rig.Operator)
 	rig.Refused(t, err, seckill.CodeNotFound)
 }
 
 func TestTakeOver_EmbeddedLedgerRefuses(t *testing.T) {
 	r := rig.New(t)
 	p := r.Open(t, 1, 5)
-	embedded := sale.NewDesk(sale.DeskOptions{Store: r.Store, Catalog: r.Catalog, Logger: slog.New(slog.DiscardHandler)})
+	embedded := sale.NewLifecycle(sale.LifecycleOptions{Store: r.Store, Catalog: r.Catalog, Logger: slog.New(slog.DiscardHandler)})
 	_, err := embedded.TakeOver(t.Context(), 1, rig.Operator)
 	rig.Refused(t, err, seckill.CodeWrongState)
 	if now := r.Stored(t, 1); now.Epoch != p.Epoch || now.Seller != seckill.SellerLedger {
@@ -205,19 +205,19 @@ func TestChangeStock_WhileTheStoreSells(t *testing.T) {
 	p := r.TakeOver(t, 1)
 	r.Sell(t, p, "a")
 	for id, delta := range map[string]int64{"up": 3, "down": -4} {
-		change, err := r.Desk.ChangeStock(t.Context(), 1, delta, id, rig.Operator)
+		change, err := r.Lifecycle.ChangeStock(t.Context(), 1, delta, id, rig.Operator)
 		rig.Must(t, err)
 		if change.Status != store.ChangeDone {
 			t.Errorf("%s is %s", id, change.Status)
 		}
 	}
-	_, err := r.Desk.ChangeStock(t.Context(), 1, -4, "too many", rig.Operator)
+	_, err := r.Lifecycle.ChangeStock(t.Context(), 1, -4, "too many", rig.Operator)
 	rig.Refused(t, err, seckill.CodeBadRequest)
 	if now := r.Stored(t, 1); now.Stock != 3 || now.Offered != 4 {
 		t.Errorf("%d of %d are left", now.Stock, now.Offered)
 	}
 	r.Ledger.Heal()
-	_, err = r.Desk.Recover(t.Context(), 1, rig.Operator)
+	_, err = r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	if f := r.Figures(t, live(t, r, 1)); f.Available != 3 || f.Marked != 1 {
 		t.Errorf("the ledger has %+v", f)
@@ -232,14 +232,14 @@ func TestChangeStock_BegunBeforeATakeover(t *testing.T) {
 	r.Open(t, 1, 5)
 	r.Ledger.FailBefore("Do", -1)
 	for id, delta := range map[string]int64{"up": 3, "down": -4} {
-		change, err := r.Desk.ChangeStock(t.Context(), 1, delta, id, rig.Operator)
+		change, err := r.Lifecycle.ChangeStock(t.Context(), 1, delta, id, rig.Operator)
 		rig.Must(t, err)
 		if change.Status != store.ChangeOpen {
 			t.Fatalf("%s is %s while the ledger is away", id, change.Status)
 		}
 	}
 	r.TakeOver(t, 1)
-	rig.Must(t, r.Desk.FinishStockChanges(t.Context(), 10))
+	rig.Must(t, r.Lifecycle.FinishStockChanges(t.Context(), 10))
 	if now := r.Stored(t, 1); now.Stock != 4 || now.Offered != 4 {
 		t.Errorf("%d of %d are left", now.Stock, now.Offered)
 	}
@@ -253,7 +253,7 @@ func TestHandover_WritesBeforeItAcknowledges(t *testing.T) {
 	p := h.Open(t, 1, 10)
 	queued := h.Buy(t, p, "of a dead instance") // only the outbox has it
 	remembered := h.promised(t, p, "a", "b")
-	_, err := h.Desk.TakeOver(t.Context(), 1, rig.Operator)
+	_, err := h.Lifecycle.TakeOver(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	if got := seller(t, h.Rig, 1); got != api.SellerMoving {
 		t.Errorf("the seller is %s before the handover", got)
@@ -284,7 +284,7 @@ func TestHandover_WritesBeforeItAcknowledges(t *testing.T) {
 func TestHandover_WaitsForEmptyHands(t *testing.T) {
 	h := newHanding(t)
 	h.Open(t, 1, 10)
-	_, err := h.Desk.TakeOver(t.Context(), 1, rig.Operator)
+	_, err := h.Lifecycle.TakeOver(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	h.inHand[1] = true
 	rig.Must(t, h.hands.Round(t.Context()))
@@ -302,7 +302,7 @@ func TestHandover_WaitsForAStoreThatIsAway(t *testing.T) {
 	h := newHanding(t)
 	p := h.Open(t, 1, 10)
 	nos := h.promised(t, p, "a")
-	_, err := h.Desk.TakeOver(t.Context(), 1, rig.Operator)
+	_, err := h.Lifecycle.TakeOver(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	h.Ledger.FailBefore("Read", -1) // the book alone has the promise
 	h.Store.FailBefore("Confirm", storetest.Always)
@@ -323,7 +323,7 @@ func TestHandover_GoesOnWithoutALedgerThatIsAway(t *testing.T) {
 	p := h.Open(t, 1, 1)
 	old := h.Buy(t, p, "of a dead instance")
 	away(h.Ledger)
-	_, err := h.Desk.TakeOver(t.Context(), 1, rig.Operator)
+	_, err := h.Lifecycle.TakeOver(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	rig.Must(t, h.hands.Round(t.Context()))
 	taken := h.Stored(t, 1)
@@ -374,7 +374,7 @@ func TestHandover_ReadsTheOutboxAgainWhenThatFailed(t *testing.T) {
 		h.read(&failingQueue{Queue: h.Queue, failures: c.failures, partly: c.partly})
 		p := h.Open(t, 1, 1)
 		old := h.Buy(t, p, "of a dead instance")
-		_, err := h.Desk.TakeOver(t.Context(), 1, rig.Operator)
+		_, err := h.Lifecycle.TakeOver(t.Context(), 1, rig.Operator)
 		rig.Must(t, err)
 		if c.silent {
 			h.Ledger.Before("Close", func() { away(h.Ledger) })
@@ -390,7 +390,7 @@ func TestHandover_StoreOpensWhenEveryLeaseHasAcknowledgedOrExpired(t *testing.T)
 	h := newHanding(t)
 	h.Open(t, 1, 10)
 	h.lease(t, "there")
-	_, err := h.Desk.TakeOver(t.Context(), 1, rig.Operator)
+	_, err := h.Lifecycle.TakeOver(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	rig.Must(t, h.hands.Round(t.Context()))
 	rig.Must(t, h.hands.Round(t.Context()))
@@ -413,7 +413,7 @@ func TestPreheat_ReturnsTheLimitGroup(t *testing.T) {
 	h.takenOver(t, 1)
 	h.Sell(t, h.Stored(t, 1), "a")
 	h.Product(t, 2, 5, grouped)
-	_, err := h.Desk.Preheat(t.Context(), 2, rig.Operator)
+	_, err := h.Lifecycle.Preheat(t.Context(), 2, rig.Operator)
 	rig.Must(t, err)
 	for id := range uint32(2) {
 		p := live(t, h.Rig, id+1)
@@ -433,7 +433,7 @@ func TestHandover_LimitGroupOpensAndReturnsTogether(t *testing.T) {
 	h.Open(t, 1, 10)
 	second := h.Open(t, 2, 10, grouped)
 	promised := h.promised(t, second, "a")
-	_, err := h.Desk.TakeOver(t.Context(), 1, rig.Operator)
+	_, err := h.Lifecycle.TakeOver(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	h.inHand[2] = true
 	for range 2 {
@@ -455,7 +455,7 @@ func TestHandover_LimitGroupOpensAndReturnsTogether(t *testing.T) {
 	if got := result.Verdicts[0]; got.Code != ledger.VerdictOverLimit || !slices.Equal(got.Held, promised) {
 		t.Errorf("a second unit of the group was answered %+v", got)
 	}
-	_, err = h.Desk.Recover(t.Context(), 1, rig.Operator)
+	_, err = h.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	for id := range uint32(2) {
 		if p := live(t, h.Rig, id+1); p.Seller != seckill.SellerLedger {
@@ -476,7 +476,7 @@ func TestRecover_DoesNotOpenWhileTheStoreSellsAnotherProductOfTheGroup(t *testin
 	gate := h.Store.Block("EndRebuild")
 	done := make(chan error, 1)
 	go func() {
-		_, err := h.Desk.Recover(context.WithoutCancel(t.Context()), 1, rig.Operator)
+		_, err := h.Lifecycle.Recover(context.WithoutCancel(t.Context()), 1, rig.Operator)
 		done <- err
 	}()
 	rig.Until(t, "the ledger is built", func() bool { return len(gate.Arrived()) == 1 })
@@ -488,7 +488,7 @@ func TestRecover_DoesNotOpenWhileTheStoreSellsAnotherProductOfTheGroup(t *testin
 		t.Errorf("the ledger sells: %+v", p)
 	}
 	rig.Must(t, h.Catalog.Refresh(t.Context()))
-	_, err = h.Desk.RecoverIfLost(t.Context(), 1)
+	_, err = h.Lifecycle.RecoverIfLost(t.Context(), 1)
 	rig.Must(t, err)
 	for id := range uint32(2) {
 		if p := live(t, h.Rig, id+1); p.Seller != seckill.SellerLedger {
@@ -507,13 +507,13 @@ func TestRecover_OneRebuildOfALimitGroupAtATime(t *testing.T) {
 	before, gate := h.Store.Calls("OpenEpoch"), h.Store.Block("EndRebuild")
 	done := make(chan error, 2)
 	go func() {
-		_, err := h.Desk.Recover(context.WithoutCancel(t.Context()), 1, rig.Operator)
+		_, err := h.Lifecycle.Recover(context.WithoutCancel(t.Context()), 1, rig.Operator)
 		done <- err
 	}()
 	rig.Until(t, "the ledgers are built", func() bool { return len(gate.Arrived()) == 1 })
 	looks := h.Store.Calls("Product")
 	go func() {
-		_, err := h.Desk.RecoverIfLost(context.WithoutCancel(t.Context()), 2)
+		_, err := h.Lifecycle.RecoverIfLost(context.WithoutCancel(t.Context()), 2)
 		done <- err
 	}()
 	rig.Until(t, "the second rebuild has begun", func() bool { return h.Store.Calls("Product") > looks })
@@ -534,15 +534,15 @@ func TestRecover_LedgerCountsOrdersOfAnEndedProductOfTheGroup(t *testing.T) {
 	h := newHanding(t)
 	h.Open(t, 1, 5)
 	h.Open(t, 2, 5, grouped)
-	_, err := h.Desk.TakeOver(t.Context(), 1, rig.Operator)
+	_, err := h.Lifecycle.TakeOver(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	for range 2 {
 		rig.Must(t, h.hands.Round(t.Context()))
 	}
 	h.Sell(t, h.Stored(t, 2), "a")
-	_, err = h.Desk.SetState(t.Context(), 2, seckill.SaleEnded, rig.Operator)
+	_, err = h.Lifecycle.SetState(t.Context(), 2, seckill.SaleEnded, rig.Operator)
 	rig.Must(t, err)
-	_, err = h.Desk.Recover(t.Context(), 1, rig.Operator)
+	_, err = h.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	if v := h.Reserve(t, live(t, h.Rig, 1), h.Claim(1, "a")); v[0].Code != ledger.VerdictOverLimit {
 		t.Errorf("a second unit of the group was answered %d", v[0].Code)
@@ -556,7 +556,7 @@ func TestReturn_WaitsUntilTheLimitGroupIsOpen(t *testing.T) {
 	h.Open(t, 1, 5)
 	h.Open(t, 2, 5, grouped)
 	now := time.Now()
-	takeovers := &sale.Takeovers{Desk: h.Desk, ReturnAfter: time.Second, Now: func() time.Time { return now }}
+	takeovers := &sale.Takeovers{Lifecycle: h.Lifecycle, ReturnAfter: time.Second, Now: func() time.Time { return now }}
 	returned := func(want bool) {
 		t.Helper()
 		for range 2 {
@@ -570,7 +570,7 @@ func TestReturn_WaitsUntilTheLimitGroupIsOpen(t *testing.T) {
 			}
 		}
 	}
-	_, err := h.Desk.TakeOver(t.Context(), 1, rig.Operator)
+	_, err := h.Lifecycle.TakeOver(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	for id := range uint32(2) {
 		rig.Must(t, h.Store.Acknowledge(t.Context(), id+1, h.Stored(t, id+1).Epoch, "here"))
@@ -590,7 +590,7 @@ func TestStart_LeavesAProductAloneThatIsBeingRebuilt(t *testing.T) {
 	h := newHanding(t)
 	h.Open(t, 1, 5)
 	p := h.Open(t, 2, 5, grouped)
-	takeovers := &sale.Takeovers{Desk: h.Desk, ReturnAfter: time.Minute, Now: h.Time.Now}
+	takeovers := &sale.Takeovers{Lifecycle: h.Lifecycle, ReturnAfter: time.Minute, Now: h.Time.Now}
 	_, err := h.Store.TakeOver(t.Context(), 1, h.Stored(t, 1).Epoch, rig.Operator)
 	rig.Must(t, err)
 	rig.Must(t, h.Store.BeginRebuild(t.Context(), 2, p.Epoch))
@@ -614,7 +614,7 @@ func TestHandover_WritesPromisesOfEndedProductsOfTheGroup(t *testing.T) {
 	h.Open(t, 1, 5)
 	ended := h.Open(t, 2, 5, grouped)
 	queued, remembered := h.Buy(t, ended, "a"), h.promised(t, ended, "b")
-	_, err := h.Desk.SetState(t.Context(), 2, seckill.SaleEnded, rig.Operator)
+	_, err := h.Lifecycle.SetState(t.Context(), 2, seckill.SaleEnded, rig.Operator)
 	rig.Must(t, err)
 	h.takenOver(t, 1)
 	for _, no := range append(queued, remembered...) {
@@ -638,7 +638,7 @@ func TestHandover_ProductsWaitForASilentLedgerTogether(t *testing.T) {
 	h := newHanding(t)
 	for id := range uint32(products) {
 		h.Open(t, id+1, 5)
-		_, err := h.Desk.TakeOver(t.Context(), id+1, rig.Operator)
+		_, err := h.Lifecycle.TakeOver(t.Context(), id+1, rig.Operator)
 		rig.Must(t, err)
 	}
 	before, open := h.Ledger.Calls("Read"), h.Ledger.Block("Read")
@@ -660,7 +660,7 @@ func TestStart_NeedsTheSilenceOfEveryInstance(t *testing.T) {
 	h.Open(t, 1, 10, rig.FallBack)
 	h.Open(t, 2, 10) // waits for its ledger
 	var told []uint32
-	takeovers := &sale.Takeovers{Desk: h.Desk, ReturnAfter: time.Minute, Now: h.Time.Now, OnStarted: func(ids []uint32) { told = append(told, ids...) }}
+	takeovers := &sale.Takeovers{Lifecycle: h.Lifecycle, ReturnAfter: time.Minute, Now: h.Time.Now, OnStarted: func(ids []uint32) { told = append(told, ids...) }}
 	start := func(what string, want bool) {
 		t.Helper()
 		rig.Must(t, takeovers.Start(t.Context()))
@@ -690,7 +690,7 @@ func TestReturn_AfterTheLedgerWasWellForLongEnough(t *testing.T) {
 	h := newHanding(t)
 	h.Open(t, 1, 10, rig.FallBack)
 	now := time.Now()
-	takeovers := &sale.Takeovers{Desk: h.Desk, ReturnAfter: after, Now: func() time.Time { return now }}
+	takeovers := &sale.Takeovers{Lifecycle: h.Lifecycle, ReturnAfter: after, Now: func() time.Time { return now }}
 	h.takenOver(t, 1)
 	look := func(what string, later time.Duration, returned bool) {
 		t.Helper()
@@ -719,7 +719,7 @@ func TestReturn_OnlyByAnOperatorIfReturnAfterIsZero(t *testing.T) {
 	h.Open(t, 1, 10, rig.FallBack)
 	h.takenOver(t, 1)
 	now := time.Now()
-	takeovers := &sale.Takeovers{Desk: h.Desk, Now: func() time.Time { return now }}
+	takeovers := &sale.Takeovers{Lifecycle: h.Lifecycle, Now: func() time.Time { return now }}
 	for range 3 {
 		rig.Must(t, takeovers.Return(t.Context()))
 		now = now.Add(24 * time.Hour)
@@ -727,7 +727,7 @@ func TestReturn_OnlyByAnOperatorIfReturnAfterIsZero(t *testing.T) {
 	if h.Stored(t, 1).Seller != seckill.SellerStore {
 		t.Fatal("it returned by itself")
 	}
-	_, err := h.Desk.Recover(t.Context(), 1, rig.Operator)
+	_, err := h.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	live(t, h.Rig, 1)
 }
@@ -743,7 +743,7 @@ func TestReturn_ClosesTheOldLedger(t *testing.T) {
 	if !h.Figures(t, p).Open {
 		t.Fatal("the old ledger is closed already: the test shows nothing")
 	}
-	takeovers := &sale.Takeovers{Desk: h.Desk, ReturnAfter: time.Minute, Now: h.Time.Now}
+	takeovers := &sale.Takeovers{Lifecycle: h.Lifecycle, ReturnAfter: time.Minute, Now: h.Time.Now}
 	rig.Must(t, takeovers.Return(t.Context()))
 	if h.Figures(t, p).Open {
 		t.Error("the old ledger sells")
@@ -753,17 +753,17 @@ func TestReturn_ClosesTheOldLedger(t *testing.T) {
 func TestSetState_ClosesTheOlderLedgerDuringATakeover(t *testing.T) {
 	h := newHanding(t)
 	old := h.Open(t, 1, 5)
-	_, err := h.Desk.TakeOver(t.Context(), 1, rig.Operator)
+	_, err := h.Lifecycle.TakeOver(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	// An instance that does not know of the takeover yet sells from the ledger.
 	if v := h.Reserve(t, old, h.Claim(1, "before")); v[0].Code != ledger.VerdictAccepted {
 		t.Fatalf("before the pause the ledger answers %v", v[0].Code)
 	}
 	h.Ledger.FailBefore("Close", 1)
-	if _, err := h.Desk.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator); seckill.CodeOf(err) != seckill.CodeBusy {
+	if _, err := h.Lifecycle.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator); seckill.CodeOf(err) != seckill.CodeBusy {
 		t.Errorf("a pause that the ledger has not heard returns %v", err)
 	}
-	_, err = h.Desk.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator)
+	_, err = h.Lifecycle.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator)
 	rig.Must(t, err)
 	if h.Figures(t, old).Open {
 		t.Error("the sale is paused, and the ledger of the epoch before is open")
@@ -771,7 +771,7 @@ func TestSetState_ClosesTheOlderLedgerDuringATakeover(t *testing.T) {
 	// Once the store sells, nobody uses the ledger: a pause does not need it.
 	rig.Must(t, h.hands.Round(t.Context()))
 	away(h.Ledger)
-	_, err = h.Desk.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator)
+	_, err = h.Lifecycle.SetState(t.Context(), 1, seckill.SalePaused, rig.Operator)
 	rig.Must(t, err)
 }
 
@@ -811,7 +811,7 @@ func TestSilences(t *testing.T) {
 	now = now.Add(5 * time.Second)
 	s.Heard(beats, nil)
 	silent("all fail", 1, 3)
-	_, err := r.Desk.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator)
+	_, err := r.Lifecycle.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator)
 	rig.Must(t, err)
 	s.Heard(beats, nil)
 	silent("one sale has ended", 3)

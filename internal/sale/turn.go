@@ -27,7 +27,7 @@ const (
 // find it settled: without that each would spend an epoch, and fail orders
 // that the one before it had just promised again. So do two rebuilds of one limit
 // group in this instance: the first would open what the second has closed.
-func (d *Desk) rebuildUnless(ctx context.Context, p seckill.Product, actor store.Actor, settled func(*seckill.Product) (bool, error)) (seckill.Product, error) {
+func (d *Lifecycle) rebuildUnless(ctx context.Context, p seckill.Product, actor store.Actor, settled func(*seckill.Product) (bool, error)) (seckill.Product, error) {
 	if done, err := settled(&p); err != nil || done {
 		if done {
 			d.failures.forget(p.ID)
@@ -56,7 +56,7 @@ func (d *Desk) rebuildUnless(ctx context.Context, p seckill.Product, actor store
 
 // turn waits until nobody else rebuilds a product of the limit group, here or at
 // another instance.
-func (d *Desk) turn(ctx context.Context, group uint32) (end func(), err error) {
+func (d *Lifecycle) turn(ctx context.Context, group uint32) (end func(), err error) {
 	release, err := d.turns.acquire(ctx, group)
 	if err != nil || d.holder == "" {
 		return release, err
@@ -74,7 +74,7 @@ func (d *Desk) turn(ctx context.Context, group uint32) (end func(), err error) {
 
 // leaseTurn waits until no other instance rebuilds a product of the limit group.
 // Its lease is renewed until end is called.
-func (d *Desk) leaseTurn(ctx context.Context, group uint32) (end func(), err error) {
+func (d *Lifecycle) leaseTurn(ctx context.Context, group uint32) (end func(), err error) {
 	name := fmt.Sprintf("rebuild:%d", group)
 	poll := turnPoll
 	timer := time.NewTimer(poll)
@@ -98,7 +98,7 @@ func (d *Desk) leaseTurn(ctx context.Context, group uint32) (end func(), err err
 }
 
 // keepTurn renews a lease until what it returns is called.
-func (d *Desk) keepTurn(ctx context.Context, name string) (end func()) {
+func (d *Lifecycle) keepTurn(ctx context.Context, name string) (end func()) {
 	renewing, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})
 	go func() {
@@ -127,7 +127,7 @@ func (d *Desk) keepTurn(ctx context.Context, name string) (end func()) {
 
 // renewTurn renews a lease once. Not renewed, it runs out: another may then
 // rebuild too, harmlessly. A call that hangs must not keep the next from trying.
-func (d *Desk) renewTurn(ctx context.Context, name string) {
+func (d *Lifecycle) renewTurn(ctx context.Context, name string) {
 	ctx, cancel := context.WithTimeout(ctx, turnRenew)
 	defer cancel()
 	_, _ = d.store.AcquireLease(ctx, name, d.holder, turnTTL)

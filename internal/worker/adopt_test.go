@@ -106,7 +106,7 @@ func TestOldClaimsAreAdoptedWithUnitsOfOtherShards(t *testing.T) {
 		}
 	}
 	c.Reserve(t, p, claims...)
-	_, err := c.Desk.ChangeStock(t.Context(), 1, -(shards-1)*promised, "as many as are left", rig.Operator)
+	_, err := c.Lifecycle.ChangeStock(t.Context(), 1, -(shards-1)*promised, "as many as are left", rig.Operator)
 	rig.Must(t, err)
 	p = c.rebuilt(t, 1)
 	stranger := c.Claim(1, "stranger") // takes one of the units in the new epoch
@@ -175,7 +175,7 @@ func TestAParkedClaimKeepsItsUnitThroughARebuild(t *testing.T) {
 	old := c.letters(t)[0].Item
 	for range 2 {
 		var err error
-		p, err = c.Desk.Recover(t.Context(), 1, rig.Operator)
+		p, err = c.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 		rig.Must(t, err)
 	}
 	if f := c.Figures(t, p); f.Marked != 1 || f.Available != 1 {

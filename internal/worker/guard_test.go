@@ -43,7 +43,7 @@ func TestALossThatARebuildNoticesIsOneRecoveryOfEveryProduct(t *testing.T) {
 		}
 	}
 	for id := uint32(1); id <= 2; id++ {
-		recovered, err := c.Desk.RecoverIfLost(t.Context(), id)
+		recovered, err := c.Lifecycle.RecoverIfLost(t.Context(), id)
 		rig.Must(t, err)
 		if !recovered {
 			t.Errorf("product %d was not rebuilt", id)

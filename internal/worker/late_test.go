@@ -64,7 +64,7 @@ func (c *crew) recoverBeforeParking(t *testing.T) seckill.Product {
 		rig.Must(t, c.Store.CloseLetter(t.Context(), letter.ID, letter.Item.Epoch))
 		again = append(again, store.Parked{Item: letter.Item, Reason: letter.Reason, Delay: ladder[0]})
 	}
-	p, err := c.Desk.Recover(t.Context(), 1, rig.Operator)
+	p, err := c.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	_, err = c.Store.Confirm(t.Context(), store.ConfirmRequest{ProductID: p.ID, Park: again, ExpireAfter: time.Hour})
 	rig.Must(t, err)

@@ -40,7 +40,7 @@ func TestAStoreOlderThanItsJournalIsNoticedOnceAndRecovered(t *testing.T) {
 	if got := c.troubled()[0]; got.product != 0 || !errors.Is(got.err, worker.ErrStoreOlder) {
 		t.Errorf("trouble: %+v", got)
 	}
-	recovered, err := c.Desk.RecoverIfLost(t.Context(), 1)
+	recovered, err := c.Lifecycle.RecoverIfLost(t.Context(), 1)
 	rig.Must(t, err)
 	p = c.Stored(t, 1)
 	if f := c.Figures(t, p); !recovered || f.Available != 2 || f.Marked != 1 {

@@ -51,9 +51,9 @@ func TestWorker_CopyOfADeletedProductIsDoneWith(t *testing.T) {
 	again.Stray = true
 	rig.Must(t, inner.Nack(t.Context(), []queue.ID{again.ID}))
 	c.ConfirmAll(t)
-	_, err = c.Desk.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator)
+	_, err = c.Lifecycle.SetState(t.Context(), 1, seckill.SaleEnded, rig.Operator)
 	rig.Must(t, err)
-	_, err = c.Desk.Delete(t.Context(), 1, rig.Operator)
+	_, err = c.Lifecycle.Delete(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 
 	source := &copies{Consumer: inner, again: make(chan queue.Delivery, 1), acked: make(chan struct{})}
@@ -77,7 +77,7 @@ func TestWorker_EntryOfADeletedProductIsDoneWith(t *testing.T) {
 			p := c.Open(t, 1, 5, func(p *seckill.Product) { p.Test = true })
 			c.Buy(t, p, "ann")
 			c.Buy(t, c.Open(t, 2, 5), "bob")
-			// Not at the desk, which waits for the entries.
+			// Not by the lifecycle, which waits for the entries.
 			_, err := c.Store.SetState(t.Context(), 1, seckill.Instruction{State: seckill.SaleEnded, Actor: rig.Operator.Name})
 			rig.Must(t, err)
 			_, err = c.Store.BeginDelete(t.Context(), 1, rig.Operator)

@@ -22,7 +22,7 @@ func TestWorker_SettlesOldEntriesWithoutTheLedgerWhileTheStoreIsTheSeller(t *tes
 				c.Sell(t, c.TakeOver(t, 1), "c", "d") // no lease kept it closed
 				want = seckill.OrderFailed
 			} else {
-				_, err := c.Desk.TakeOver(t.Context(), 1, rig.Operator)
+				_, err := c.Lifecycle.TakeOver(t.Context(), 1, rig.Operator)
 				rig.Must(t, err)
 			}
 			before := c.Ledger.Calls("Do")

@@ -278,14 +278,14 @@ func TestAStoreThatIsShortCostsOneEpoch(t *testing.T) {
 	if !c.Stored(t, 1).Rebuilding {
 		t.Fatal("the product is not marked for recovery")
 	}
-	recovered, err := c.Desk.RecoverIfLost(t.Context(), 1)
+	recovered, err := c.Lifecycle.RecoverIfLost(t.Context(), 1)
 	rig.Must(t, err)
 	if !recovered {
 		t.Fatal("the product was not recovered")
 	}
 	c.drained(t)
 	for range c.troubled() { // each asks for a look, as late as it may come
-		_, err := c.Desk.RecoverIfLost(t.Context(), 1)
+		_, err := c.Lifecycle.RecoverIfLost(t.Context(), 1)
 		rig.Must(t, err)
 	}
 	if now := c.Stored(t, 1); now.Epoch != p.Epoch+1 || now.Rebuilding {
@@ -312,7 +312,7 @@ func TestALostWitnessIsToldOnceAndEndsInRecovery(t *testing.T) {
 	c.stop()
 
 	c.LoseJournal(t)
-	p, err := c.Desk.Recover(t.Context(), 1, rig.Operator)
+	p, err := c.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	nos := c.Buy(t, p, "d")
 	c.Store.FailBefore("WitnessLost", 1) // the mark must not be skipped
@@ -330,7 +330,7 @@ func TestALostWitnessIsToldOnceAndEndsInRecovery(t *testing.T) {
 	}
 
 	// The next start finds nothing lost.
-	p, err = c.Desk.Recover(t.Context(), 1, rig.Operator)
+	p, err = c.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	c.Buy(t, p, "e")
 	c.enlist()

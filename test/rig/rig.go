@@ -46,17 +46,17 @@ func (c *Clock) Advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
 // Rig is the parts of one instance below its stages.
 type Rig struct {
-	Dir      string
-	Time     *Clock            // of the ledger and of the store
-	Store    *storetest.Faulty // over the embedded store
-	Ledger   *Ledger           // over the embedded ledger
-	Embedded *ledgermem.Ledger
-	Queue    queue.Queue
-	Clock    *sale.Clock
-	Catalog  *sale.Catalog
-	Lanes    *sale.Lanes
-	Mover    *transfer.Mover
-	Desk     *sale.Desk
+	Dir       string
+	Time      *Clock            // of the ledger and of the store
+	Store     *storetest.Faulty // over the embedded store
+	Ledger    *Ledger           // over the embedded ledger
+	Embedded  *ledgermem.Ledger
+	Queue     queue.Queue
+	Clock     *sale.Clock
+	Catalog   *sale.Catalog
+	Lanes     *sale.Lanes
+	Mover     *transfer.Mover
+	Lifecycle *sale.Lifecycle
 
 	random     atomic.Uint64
 	draws      draws
@@ -75,7 +75,7 @@ func New(tb testing.TB) *Rig {
 	r.openLedger(tb)
 	r.Clock = sale.NewClock(r.Ledger.Now, slog.New(slog.DiscardHandler))
 	r.Catalog = sale.NewCatalog(r.Store)
-	r.newDesk()
+	r.newLifecycle()
 	tb.Cleanup(func() { r.shutdown() })
 	return r
 }
@@ -140,28 +140,28 @@ func (r *Rig) shutdown() error {
 	return r.Embedded.Shutdown(ctx)
 }
 
-// newDesk makes what a process remembers of the ledger anew, as a start does.
-func (r *Rig) newDesk() { r.On(r.Ledger, r.Queue) }
+// newLifecycle makes what a process remembers of the ledger anew, as a start does.
+func (r *Rig) newLifecycle() { r.On(r.Ledger, r.Queue) }
 
-// On makes the desk and its lanes anew, on another ledger: a server's, where its
+// On makes the lifecycle and its lanes anew, on another ledger: a server's, where its
 // behaviour is the point. What reads the embedded ledger still does.
 func (r *Rig) On(l ledger.Ledger, q queue.Queue) {
 	r.Queue = q
 	r.Lanes = sale.NewLanes(l, ledger.LaneOptions{CallTimeout: time.Second})
 	r.Mover = transfer.New(l, r.Lanes, rand.Uint64)
-	r.Desk = sale.NewDesk(sale.DeskOptions{
+	r.Lifecycle = sale.NewLifecycle(sale.LifecycleOptions{
 		Store: r.Store, Ledger: l, Queue: q, Catalog: r.Catalog, Clock: r.Clock, Lanes: r.Lanes,
 		Mover: r.Mover, Logger: slog.New(slog.DiscardHandler), OnCreated: func() {}, Apart: true,
 		Strategies: []seckill.Strategy{seckill.StrategyAsync, seckill.StrategyDirect, seckill.StrategyDualWrite, seckill.StrategySharded},
 	})
 }
 
-// Restart closes the ledger and opens it again, with a new desk.
+// Restart closes the ledger and opens it again, with a new lifecycle.
 func (r *Rig) Restart(tb testing.TB) {
 	tb.Helper()
 	Must(tb, r.shutdown())
 	r.openLedger(tb)
-	r.newDesk()
+	r.newLifecycle()
 }
 
 // LoseJournal restarts on an empty journal: the ledger has forgotten all.
@@ -174,7 +174,7 @@ func (r *Rig) LoseJournal(tb testing.TB) {
 		}
 	}
 	r.openLedger(tb)
-	r.newDesk()
+	r.newLifecycle()
 }
 
 // Exec runs a statement on the store's file, behind the store's back.
@@ -202,7 +202,7 @@ func (r *Rig) Product(tb testing.TB, id uint32, stock int64, changes ...func(*se
 	for _, change := range changes {
 		change(&p)
 	}
-	p, err := r.Desk.Create(tb.Context(), p, Operator)
+	p, err := r.Lifecycle.Create(tb.Context(), p, Operator)
 	Must(tb, err)
 	return p
 }
@@ -211,7 +211,7 @@ func (r *Rig) Product(tb testing.TB, id uint32, stock int64, changes ...func(*se
 func (r *Rig) Open(tb testing.TB, id uint32, stock int64, changes ...func(*seckill.Product)) seckill.Product {
 	tb.Helper()
 	r.Product(tb, id, stock, changes...)
-	p, err := r.Desk.Preheat(tb.Context(), id, Operator)
+	p, err := r.Lifecycle.Preheat(tb.Context(), id, Operator)
 	Must(tb, err)
 	return p
 }
@@ -236,7 +236,7 @@ func FallBack(p *seckill.Product) { p.Fallback = seckill.FallbackStore }
 // instance that would have to acknowledge it.
 func (r *Rig) TakeOver(tb testing.TB, id uint32) seckill.Product {
 	tb.Helper()
-	taken, err := r.Desk.TakeOver(tb.Context(), id, Operator)
+	taken, err := r.Lifecycle.TakeOver(tb.Context(), id, Operator)
 	Must(tb, err)
 	if opened, err := r.Store.OpenStore(tb.Context(), id, taken.Epoch); err != nil || !opened {
 		tb.Fatalf("the store has opened: %v, %v", opened, err)
@@ -278,7 +278,7 @@ func (r *Rig) Claim(product uint32, buyer string) seckill.Claim {
 }
 
 // Reserve has the ledger decide claims, in one step for each home shard, on the
-// lanes of the desk.
+// lanes of the lifecycle.
 func (r *Rig) Reserve(tb testing.TB, p seckill.Product, claims ...seckill.Claim) []ledger.Verdict {
 	tb.Helper()
 	verdicts := make([]ledger.Verdict, len(claims))

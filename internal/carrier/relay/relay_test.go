@@ -189,7 +189,7 @@ func TestLine_CopyOfALostEntryIsAdopted(t *testing.T) {
 	rig.Until(t, "all are published", func() bool { return s.broker.Unsettled() > 0 })
 	stop()
 	s.LoseJournal(t)
-	_, err := s.Desk.Recover(t.Context(), 1, rig.Operator)
+	_, err := s.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	p = s.Stored(t, 1)
 	s.relay(t)

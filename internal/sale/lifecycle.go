@@ -20,11 +20,12 @@ import (
 // which a slow disk may hold up.
 const defaultPatience = 2 * time.Second
 
-// Desk is where a sale is run. Every move is one that any instance may make
-// again after a crash: the store's epoch and the ledger's rules decide, never
-// this object's memory. Its locks only keep two operators at one instance
-// from doing the same work twice.
-type Desk struct {
+// Lifecycle moves a product through its sale: create, preheat, pause, resume,
+// end, restock, recover, take over. Any instance may repeat any move after a
+// crash: the store's epoch and the ledger's rules decide, never this object's
+// memory. Its locks only keep two operators at one instance from doing the same
+// work twice.
+type Lifecycle struct {
 	store    store.Store
 	ledger   ledger.Ledger
 	queue    queue.Queue
@@ -58,8 +59,8 @@ type Desk struct {
 	turns locks // of rebuilds, by limit group
 }
 
-// DeskOptions are the parts of a desk.
-type DeskOptions struct {
+// LifecycleOptions are the parts of a Lifecycle.
+type LifecycleOptions struct {
 	Store   store.Store
 	Ledger  ledger.Ledger
 	Queue   queue.Queue
@@ -120,9 +121,9 @@ type noPromises struct{}
 func (noPromises) Reoffer(context.Context, uint32) error     { return nil }
 func (noPromises) Write(context.Context, []store.Item) error { return nil }
 
-// NewDesk makes a desk.
-func NewDesk(opt DeskOptions) *Desk {
-	d := &Desk{
+// NewLifecycle makes a Lifecycle.
+func NewLifecycle(opt LifecycleOptions) *Lifecycle {
+	d := &Lifecycle{
 		store: opt.Store, ledger: opt.Ledger, queue: opt.Queue, catalog: opt.Catalog,
 		clock: opt.Clock, lanes: opt.Lanes, mover: opt.Mover, log: opt.Logger, created: opt.OnCreated, ended: opt.OnEnded, note: opt.Note,
 		changed: opt.OnChanged, behind: opt.OnBehind, unbuilt: opt.OnUnbuilt, holder: opt.Holder,
@@ -160,15 +161,15 @@ func NewDesk(opt DeskOptions) *Desk {
 }
 
 // lock serialises this instance's moves on one product.
-func (d *Desk) lock(ctx context.Context, id uint32) (unlock func(), err error) {
+func (d *Lifecycle) lock(ctx context.Context, id uint32) (unlock func(), err error) {
 	return d.locks.acquire(ctx, id)
 }
 
 // IsTest reports whether a product is a test, as far as this instance knows.
-func (d *Desk) IsTest(product uint32) bool { return d.catalog.IsTest(product) }
+func (d *Lifecycle) IsTest(product uint32) bool { return d.catalog.IsTest(product) }
 
 // Create puts a product on the list of sales.
-func (d *Desk) Create(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
+func (d *Lifecycle) Create(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
 	if err := p.Check(); err != nil {
 		return p, err
 	}
@@ -188,7 +189,7 @@ func (d *Desk) Create(ctx context.Context, p seckill.Product, actor store.Actor)
 }
 
 // Patch changes a product's terms.
-func (d *Desk) Patch(ctx context.Context, id uint32, patch store.ProductPatch, actor store.Actor) (seckill.Product, error) {
+func (d *Lifecycle) Patch(ctx context.Context, id uint32, patch store.ProductPatch, actor store.Actor) (seckill.Product, error) {
 	unlock, err := d.lock(ctx, id)
 	if err != nil {
 		return seckill.Product{}, err
@@ -204,7 +205,7 @@ func (d *Desk) Patch(ctx context.Context, id uint32, patch store.ProductPatch, a
 
 // refreshed makes a change visible on this instance, and tells the others. The
 // change itself is done; if the catalogue cannot be read now, its own loop will.
-func (d *Desk) refreshed(ctx context.Context, id uint32) {
+func (d *Lifecycle) refreshed(ctx context.Context, id uint32) {
 	d.changed(id)
 	if err := d.catalog.Refresh(ctx); err != nil {
 		d.log.Warn("catalogue not refreshed after a change", "error", err)
@@ -218,7 +219,7 @@ func (d *Desk) refreshed(ctx context.Context, id uint32) {
 //
 // It takes no lock, as to stop a sale must not wait for a rebuild: the ledger goes
 // by the version of the state, and who opens an epoch reads the state again.
-func (d *Desk) SetState(ctx context.Context, id uint32, state seckill.SaleState, actor store.Actor) (seckill.Product, error) {
+func (d *Lifecycle) SetState(ctx context.Context, id uint32, state seckill.SaleState, actor store.Actor) (seckill.Product, error) {
 	in := seckill.Instruction{
 		ID: rand.Text(), State: state, Actor: actor.Name, Reason: actor.Reason, At: d.clock.Now().UTC().Truncate(time.Millisecond),
 	}
@@ -245,7 +246,7 @@ func (d *Desk) SetState(ctx context.Context, id uint32, state seckill.SaleState,
 }
 
 // spread has ledger and instances follow the state that the store has.
-func (d *Desk) spread(ctx context.Context, p *seckill.Product) error {
+func (d *Lifecycle) spread(ctx context.Context, p *seckill.Product) error {
 	d.changed(p.ID) // others refuse a paused sale at their door from now on
 	if err := d.applyState(ctx, p); err != nil {
 		return err
@@ -259,7 +260,7 @@ func (d *Desk) spread(ctx context.Context, p *seckill.Product) error {
 
 // brief bounds how long an operator waits for the ledger. What it has not heard
 // by then it is told later.
-func (d *Desk) brief(ctx context.Context) (context.Context, context.CancelFunc) {
+func (d *Lifecycle) brief(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, d.patience)
 }
 
@@ -268,7 +269,7 @@ func (d *Desk) brief(ctx context.Context) (context.Context, context.CancelFunc) 
 // Until the instances learn of that epoch, they sell from the older one, so the
 // older one is closed here. The new one needs nothing: whoever opens it reads the
 // state again before.
-func (d *Desk) applyState(ctx context.Context, p *seckill.Product) error {
+func (d *Lifecycle) applyState(ctx context.Context, p *seckill.Product) error {
 	if p.Epoch == 0 || !p.HasLedger() || p.StoreOpen {
 		return nil
 	}
@@ -282,7 +283,7 @@ func (d *Desk) applyState(ctx context.Context, p *seckill.Product) error {
 	return nil
 }
 
-func (d *Desk) applyShardState(ctx context.Context, p *seckill.Product, shard ledger.Shard) error {
+func (d *Lifecycle) applyShardState(ctx context.Context, p *seckill.Product, shard ledger.Shard) error {
 	if !p.SoldByStore() {
 		applied, err := d.ledger.SetState(ctx, shard, p.State, p.Version)
 		if applied || err != nil {
