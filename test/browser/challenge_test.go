@@ -69,13 +69,14 @@ func TestChallengeIsInSightWithTheButton(t *testing.T) {
 	for i, look := range []struct {
 		name, kind string
 		limit      int
+		axe        bool // on other screens the same elements have the same colours
 		o          browser.Options
 	}{
-		{"phone", "image", 1, browser.Options{Width: 390, Height: 664}},
-		{"phone, the shop's own check", "shop", 2, browser.Options{Width: 390, Height: 664}},
-		{"small phone, Chinese, dark", "image", 2, browser.Options{Width: 360, Height: 640, Language: "zh-CN", Dark: true}},
-		{"phone on its side", "image", 2, browser.Options{Width: 844, Height: 390}},
-		{"laptop", "image", 2, browser.Options{Width: 1280, Height: 650}},
+		{"phone", "image", 1, true, browser.Options{Width: 390, Height: 664}},
+		{"phone, the shop's own check", "shop", 2, true, browser.Options{Width: 390, Height: 664}},
+		{"small phone, Chinese, dark", "image", 2, true, browser.Options{Width: 360, Height: 640, Language: "zh-CN", Dark: true}},
+		{"phone on its side", "image", 2, false, browser.Options{Width: 844, Height: 390}},
+		{"laptop", "image", 2, false, browser.Options{Width: 1280, Height: 650}},
 	} {
 		t.Run(look.name, func(t *testing.T) {
 			shop, asked := shops[look.kind], what[look.kind]
@@ -87,15 +88,22 @@ func TestChallengeIsInSightWithTheButton(t *testing.T) {
 			s.visit(p.ID)
 			s.seesAll("before the start", asked)
 			s.Until(isDark)
-			s.Accessible("a check before the start")
+			s.accessible("a check before the start", look.axe)
 			s.startsNow(p.ID)
 			s.Until(isLit)
 			s.seesAll("at the start", asked)
 			s.Click("#buy")
 			s.Until(`document.activeElement?.closest('#challenge') !== null`)
 			s.seesAll("after the press", asked)
-			s.Accessible("a check after the press")
+			s.accessible("a check after the press", look.axe)
 		})
+	}
+}
+
+func (s *shopper) accessible(state string, look bool) {
+	s.t.Helper()
+	if look {
+		s.Accessible(state)
 	}
 }
 

@@ -52,6 +52,7 @@ func TestButtonLightsForAllAtTheStart(t *testing.T) {
 		{"clock that jumps", skewed(0), `setSkew(3 * 3600e3)`},
 	} {
 		t.Run(clock.name, func(t *testing.T) {
+			t.Parallel()
 			shop := engine.Start(t, engine.Options{})
 			s := arrive(t, shop, "alice", browser.Options{Script: clock.script + seeLight})
 			var late []time.Duration
