@@ -17,12 +17,12 @@ type Queue struct {
 	Group       string // the workers' consumer group or subscription
 }
 
-// ExpireGroup is the workers' group for delayed messages: a group reads one
-// topic.
+// ExpireGroup is the workers' group for delayed messages. It differs from Group
+// because one group reads one topic.
 func (q Queue) ExpireGroup() string { return q.Group + "-expire" }
 
-// The kinds of queue. All but the outbox name a broker that carries copies of
-// outbox entries.
+// The kinds of queue. All but QueueOutbox name a broker, which transports copies
+// of outbox entries.
 const (
 	QueueOutbox   = "outbox"
 	QueueKafka    = "kafka"
@@ -30,7 +30,7 @@ const (
 	QueuePulsar   = "pulsar"
 )
 
-// Kafka is how Kafka is reached.
+// Kafka has the connection settings of Kafka.
 type Kafka struct {
 	Brokers    []string
 	SASL       string
@@ -38,12 +38,12 @@ type Kafka struct {
 	Password   Secret
 	TLS        bool
 	TLSCA      string
-	Create     bool // topics that are missing
+	Create     bool // create missing topics
 	Partitions int
 	Replicas   int
 }
 
-// The ways to sign in to Kafka.
+// The SASL mechanisms of Kafka.
 const (
 	SASLNone   = "none"
 	SASLPlain  = "plain"
@@ -51,7 +51,7 @@ const (
 	SASLSHA512 = "scram-sha-512"
 )
 
-// RocketMQ is how a RocketMQ 5 proxy is reached.
+// RocketMQ has the connection settings of a RocketMQ 5 proxy.
 type RocketMQ struct {
 	Endpoint  string
 	AccessKey string
@@ -60,14 +60,14 @@ type RocketMQ struct {
 	TLSCA     string
 }
 
-// Pulsar is how Pulsar is reached.
+// Pulsar has the connection settings of Pulsar.
 type Pulsar struct {
 	URL   string
 	Token Secret
 	TLSCA string
 }
 
-// TLSConfig is nil without kafka.tls.
+// TLSConfig returns nil without kafka.tls.
 func (k Kafka) TLSConfig() (*tls.Config, error) {
 	if !k.TLS {
 		return nil, nil
@@ -75,13 +75,13 @@ func (k Kafka) TLSConfig() (*tls.Config, error) {
 	return trusting("kafka.tls_ca", k.TLSCA)
 }
 
-// Addresses are those of the URL.
+// Addresses returns the addresses in the URL.
 func (p Pulsar) Addresses() []string {
 	_, list, _ := strings.Cut(p.URL, "://")
 	return strings.Split(strings.TrimSuffix(list, "/"), ",")
 }
 
-// TLSConfig is nil unless the URL says TLS.
+// TLSConfig returns nil unless the URL begins with pulsar+ssl://.
 func (p Pulsar) TLSConfig() (*tls.Config, error) {
 	if !strings.HasPrefix(p.URL, pulsarTLS) {
 		return nil, nil
@@ -89,7 +89,7 @@ func (p Pulsar) TLSConfig() (*tls.Config, error) {
 	return trusting("pulsar.tls_ca", p.TLSCA)
 }
 
-// TLSConfig is nil without rocketmq.tls.
+// TLSConfig returns nil without rocketmq.tls.
 func (r RocketMQ) TLSConfig() (*tls.Config, error) {
 	if !r.TLS {
 		return nil, nil
@@ -97,18 +97,18 @@ func (r RocketMQ) TLSConfig() (*tls.Config, error) {
 	return trusting("rocketmq.tls_ca", r.TLSCA)
 }
 
-// Carried reports whether a broker carries reservations to workers.
+// Carried reports whether a broker transports reservations to the workers.
 func (c *Config) Carried() bool { return c.Queue.Kind != QueueOutbox }
 
-// Delays reports whether the broker has delayed messages.
+// Delays reports whether the broker supports delayed messages.
 func (c *Config) Delays() bool { return c.Queue.Kind == QueueRocketMQ || c.Queue.Kind == QueuePulsar }
 
-// maxTopicBytes is the longest topic or group name that all brokers take.
+// maxTopicBytes is the longest topic or group name that all three brokers accept.
 const maxTopicBytes = 120
 
 var topicWords = fmt.Sprintf("1 to %d letters, digits, . _ -", maxTopicBytes)
 
-// topic allows names that all three brokers take.
+// topic allows names that all three brokers accept.
 func topic() rule { return ruled(topicWords, checkTopic) }
 
 func optionalTopic() rule { return ruled(topicWords, orEmpty(checkTopic)) }
@@ -122,7 +122,7 @@ func checkTopic(name string) error {
 	return nil
 }
 
-// The ports that servers usually have, for examples in errors.
+// The usual ports of servers, for examples in error texts.
 const (
 	redisPort  = 6379
 	kafkaPort  = 9092
@@ -152,7 +152,7 @@ func optionalAddress() rule {
 	return ruled("HOST:PORT, or empty", orEmpty(func(text string) error { return checkAddress(text, rocketPort) }))
 }
 
-// brokerAddress is the key of a broker's address, and whether it is set.
+// brokerAddress returns the key of a broker's address, and whether it is set.
 func (c *Config) brokerAddress(kind string) (key string, set bool) {
 	switch kind {
 	case QueueKafka:
@@ -163,7 +163,7 @@ func (c *Config) brokerAddress(kind string) (key string, set bool) {
 	return "pulsar.url", c.Pulsar.URL != ""
 }
 
-// checkBrokers checks what the brokers' keys mean together.
+// checkBrokers checks the broker keys against each other.
 func (c *Config) checkBrokers() error {
 	var found findings
 	if slices.Contains([]string{QueueKafka, QueueRocketMQ, QueuePulsar}, c.Queue.Kind) {
@@ -175,8 +175,8 @@ func (c *Config) checkBrokers() error {
 	if slices.Contains([]string{SASLPlain, SASLSHA256, SASLSHA512}, c.Kafka.SASL) {
 		found.when(!user || !password, "kafka.sasl", "needs kafka.username and kafka.password")
 	} else {
-		found.when(user, "kafka.username", "is of no use without kafka.sasl")
-		found.when(password, "kafka.password", "is of no use without kafka.sasl")
+		found.when(user, "kafka.username", "has no effect without kafka.sasl")
+		found.when(password, "kafka.password", "has no effect without kafka.sasl")
 	}
 	found.apart("rocketmq.access_key", c.RocketMQ.AccessKey != "", "rocketmq.secret_key", c.RocketMQ.SecretKey.IsSet())
 	return found.err()

@@ -19,12 +19,12 @@ func TestFilesForTLSThatNobodyWouldReadAreRefused(t *testing.T) {
 		settings []config.Setting
 		want     string // "" is accepted
 	}{
-		"a CA for plain Redis":             {append([]config.Setting{set("redis.tls_ca", "/ca.pem")}, sharing["redis"]...), "redis.tls_ca: is of no use without redis.tls"},
+		"a CA for plain Redis":             {append([]config.Setting{set("redis.tls_ca", "/ca.pem")}, sharing["redis"]...), "redis.tls_ca: has no effect without redis.tls"},
 		"a certificate without its key":    {append([]config.Setting{set("redis.tls_cert", "/c.pem")}, onTLS...), "redis.tls_cert: must be set together with redis.tls_key"},
 		"a key without its certificate":    {append([]config.Setting{set("redis.tls_key", "/k.pem")}, onTLS...), "redis.tls_key: must be set together with redis.tls_cert"},
 		"a CA for Redis":                   {append([]config.Setting{set("redis.tls_ca", "/ca.pem")}, onTLS...), ""},
-		"a CA for SQLite":                  {[]config.Setting{ca}, "store.tls_ca: is of no use without MySQL"},
-		"a CA for a socket":                {[]config.Setting{ca, mysql("unix(/s)/d")}, "store.tls_ca: is of no use with a unix socket"},
+		"a CA for SQLite":                  {[]config.Setting{ca}, "store.tls_ca: has no effect without MySQL"},
+		"a CA for a socket":                {[]config.Setting{ca, mysql("unix(/s)/d")}, "store.tls_ca: has no effect with a unix socket"},
 		"a CA for MySQL that is unchecked": {[]config.Setting{ca, mysql("tcp(h:1)/d?tls=skip-verify")}, "store.tls_ca: contradicts tls=skip-verify"},
 		"a CA for MySQL in plain":          {[]config.Setting{ca, mysql("tcp(h:1)/d?tls=false")}, "store.tls_ca: contradicts tls=false"},
 		"a CA for MySQL":                   {[]config.Setting{ca, mysql("tcp(h:1)/d")}, ""},

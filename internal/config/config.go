@@ -1,10 +1,11 @@
-// Package config is the engine's typed configuration: a YAML file, over it the
-// environment, over it flags. It is strict: an unknown key, a value of the
-// wrong type and a value out of range are errors, and all of them are reported
-// at once, because a sale that starts in a minute leaves no time to find them
-// one by one.
+// Package config is the engine's typed configuration: a YAML file, overridden by
+// the environment, overridden by flags. It is strict: an unknown key, a wrong type
+// and a value out of range are errors. All errors are reported at once, because an
+// operator has no time to find them one by one before a sale.
 //
-// A key exists only where it does something in this build.
+// key.go has the table of keys, rule.go what each may be, load.go and file.go the
+// sources, secretfile.go generated secrets, print.go the output. Every key has an
+// effect in this build.
 package config
 
 import (
@@ -17,8 +18,8 @@ import (
 	"seckill/internal/challenge"
 )
 
-// Config is everything that can be set. Each field is one row of the table in
-// key.go, which gives it its name, its range and its description.
+// Config has everything that can be set. Each field has one row in the table of
+// key.go with its name, range and description.
 type Config struct {
 	DataDir   string
 	Shop      Shop
@@ -46,31 +47,30 @@ type Config struct {
 	Sinks     []Sink // any number, by name
 	Log       Log
 
-	unusedSecrets []string // a warning each
+	unusedSecrets []string // warnings
 }
 
-// Shop is the public side.
+// Shop is the public HTTP server.
 type Shop struct {
 	Listen    string
 	PublicURL string
-	// TrustedProxies are networks whose X-Forwarded-For is believed.
+	// TrustedProxies are the networks whose X-Forwarded-For is trusted.
 	TrustedProxies []string
-	// CORSOrigins are the origins whose pages may use the API.
+	// CORSOrigins are the origins of other pages that may use the API.
 	CORSOrigins []string
-	// TLSCert and TLSKey are files; without them a proxy in front has the
-	// certificate, or nobody.
+	// TLSCert and TLSKey are files. Without them the shop serves plain HTTP.
 	TLSCert, TLSKey string
 	MaxConns        int
 	MaxConnsPerAddr int // 0 is off
-	// Drain is how long a stopping shop goes on serving; 0 is off.
+	// Drain is how long a stopping shop continues to serve; 0 is off.
 	Drain time.Duration
 }
 
-// TLS reports whether the shop speaks TLS itself.
+// TLS reports whether the shop serves TLS itself.
 func (s Shop) TLS() bool { return s.TLSCert != "" }
 
-// Page is the shopper's page and what it needs of the shop around it. Read URL
-// through Address.
+// Page is the shopper's page and its links to the shop's own site. Read URL through
+// Address.
 type Page struct {
 	URL        string
 	LoginURL   string
@@ -79,17 +79,17 @@ type Page struct {
 	ImageHosts []string
 }
 
-// Admin is the operator's side.
+// Admin is the operator's HTTP server.
 type Admin struct {
 	Listen string
-	// Hosts are names that a request's Host may have; see Names.
+	// Hosts are allowed values of the Host header; see Names.
 	Hosts []string
 	Token Secret
 	Pprof bool
 }
 
-// Names are the names by which the operator address may be called: Hosts, and
-// the host of Listen where that is a name.
+// Names returns the allowed host names of the operator's server: Hosts, and the
+// host of Listen if it is a name.
 func (a Admin) Names() []string {
 	host, _, err := net.SplitHostPort(a.Listen)
 	if err != nil || host == "" || net.ParseIP(host) != nil {
@@ -98,23 +98,23 @@ func (a Admin) Names() []string {
 	return append(slices.Clone(a.Hosts), host)
 }
 
-// Auth is how buyers prove who they are.
+// Auth is how buyers are authenticated.
 type Auth struct {
 	JWTSecret Secret
-	// JWTPreviousSecrets are accepted and never sign.
+	// JWTPreviousSecrets are accepted but never used to sign.
 	JWTPreviousSecrets []Secret
-	// JWKSURL is where the shop publishes its public keys; empty for none.
+	// JWKSURL is where the shop publishes its public keys, or empty.
 	JWKSURL     string
 	JWKSRefresh time.Duration
-	// Issuer and Audience must be the token's; empty ones are not asked for.
+	// Issuer and Audience must match the token's, unless they are empty.
 	Issuer   string
 	Audience string
-	// Leeway is how far the login's clock may differ from the instance's.
+	// Leeway is the allowed difference between the clocks of the login and the instance.
 	Leeway time.Duration
 }
 
-// HMACSecrets are the secrets of HS256, HS384 and HS512; there are none where
-// public keys alone count.
+// HMACSecrets returns the secrets of HS256, HS384 and HS512. There are none if only
+// public keys are accepted.
 func (a Auth) HMACSecrets() [][]byte {
 	var secrets [][]byte
 	for _, s := range append([]Secret{a.JWTSecret}, a.JWTPreviousSecrets...) {
@@ -125,7 +125,7 @@ func (a Auth) HMACSecrets() [][]byte {
 	return secrets
 }
 
-// Token is the purchase token.
+// Token configures purchase tokens.
 type Token struct {
 	Secret          Secret
 	PreviousSecrets []Secret
@@ -133,7 +133,7 @@ type Token struct {
 	Lead            time.Duration
 }
 
-// Secrets are those that tokens may be signed with; the first one signs.
+// Secrets returns all accepted secrets. The first one signs.
 func (t Token) Secrets() [][]byte {
 	secrets := [][]byte{t.Secret.Bytes()}
 	for _, previous := range t.PreviousSecrets {
@@ -142,7 +142,7 @@ func (t Token) Secrets() [][]byte {
 	return secrets
 }
 
-// Challenge is what a buyer solves for a purchase token.
+// Challenge configures the challenge that a buyer solves for a purchase token.
 type Challenge struct {
 	Kind                  string
 	PowBits               int
@@ -154,8 +154,8 @@ type Challenge struct {
 	WidgetURL             string
 }
 
-// Limit is requests per second at all instances together; 0 is off. Other
-// requests are those that are no purchases.
+// Limit has requests per second at all instances together; 0 is off. Other
+// requests are all except purchases.
 type Limit struct {
 	BuyerPerSecond      int
 	IPPerSecond         int
@@ -164,26 +164,26 @@ type Limit struct {
 	OtherIPPerSecond    int
 }
 
-// Purchase is stage ③: claims gather in a bounded queue and leave in batches.
-// Read Timeout through Config.PurchaseTimeout.
+// Purchase configures stage ③, a bounded queue that sends claims in batches. Read
+// Timeout through Config.PurchaseTimeout.
 type Purchase struct {
 	QueueSize int
 	MaxBatch  int
-	Timeout   time.Duration // 0: what suits the ledger
+	Timeout   time.Duration // 0: a default for the kind of ledger
 }
 
-// Promise is what an instance does to keep what it has answered.
+// Promise configures how an instance keeps its answers.
 type Promise struct {
-	// Journal has each answer on disk before it is given, with a shared ledger.
+	// Journal writes each answer to disk before it is sent, with a shared ledger.
 	Journal bool
 }
 
 // Ledger chooses the ledger.
 type Ledger struct {
 	Kind string
-	// TakeoverAfter is how long the ledger has answered no instance when the store
-	// takes a product over that is to fall back on it. ReturnAfter is how long it
-	// has answered all of them when such a product returns.
+	// If the ledger has answered no instance for TakeoverAfter, the store takes over
+	// the products with fallback "store". If it has answered all instances for
+	// ReturnAfter, these products return to it.
 	TakeoverAfter, ReturnAfter time.Duration
 }
 
@@ -193,8 +193,8 @@ const (
 	LedgerRedis  = "redis"
 )
 
-// Store chooses the store. Read DSN through Config.StoreDSN, and the file TLSCA
-// through TLSConfig.
+// Store chooses the store. Read DSN through Config.StoreDSN, and TLSCA through
+// TLSConfig.
 type Store struct {
 	DSN      DSN
 	TLSCA    string
@@ -202,7 +202,7 @@ type Store struct {
 	MaxConns int
 }
 
-// Worker is stage ⑦.
+// Worker configures stage ⑦.
 type Worker struct {
 	Count         int
 	RatePerSecond int
@@ -212,49 +212,50 @@ type Worker struct {
 	DiscardAfter  time.Duration
 }
 
-// Order is the life of an order.
+// Order configures how long an order lives unpaid.
 type Order struct {
 	ExpireAfter time.Duration
 }
 
-// Payment is money.
+// Payment configures payment providers.
 type Payment struct {
 	SandboxPage   bool
 	SandboxSecret Secret
 }
 
-// Preheat is when stock goes to the ledger by itself.
+// Preheat configures the automatic preheat.
 type Preheat struct {
 	Lead time.Duration
 }
 
-// Reconcile is the regular count.
+// Reconcile configures the regular reconciliation.
 type Reconcile struct {
 	Every    time.Duration // 0 is off
 	Repair   string
 	Deadline time.Duration
 }
 
-// RepairSafe is the reconcile.repair that mends what has one safe direction.
+// RepairSafe is the value of reconcile.repair that repairs rows with one safe direction.
 const RepairSafe = "safe"
 
-// Alert is whom to tell.
+// Alert configures where alerts are sent.
 type Alert struct {
 	WebhookURL PrivateURL
 }
 
-// Log is how the log looks.
+// Log configures the log.
 type Log struct {
 	Format string
 	Level  string
 }
 
-// Default is the embedded engine, alone on loopback.
+// Default returns the settings of the embedded engine on loopback.
 func Default() *Config {
 	return &Config{
 		DataDir: "./data",
-		// A household or an office shares an address, and a mobile network's
-		// gateway is thousands of people: robots are bounded, not stopped, here.
+		// MaxConnsPerAddr is high, because an office shares an address and the gateway
+		// of a mobile network serves thousands of people. It bounds robots, it does not
+		// stop them.
 		Shop:  Shop{Listen: "127.0.0.1:8080", MaxConns: 100_000, MaxConnsPerAddr: 2_000, Drain: time.Second},
 		Page:  Page{LoginTTL: 12 * time.Hour},
 		Admin: Admin{Listen: "127.0.0.1:8081"},
@@ -264,8 +265,8 @@ func Default() *Config {
 			Kind: string(challenge.None), PowBits: challenge.DefaultPowBits, PowCalmPerSecond: 500,
 			PowCalmPerIPPerMinute: challenge.DefaultCalmPerAddr, PerBuyerPerMinute: challenge.DefaultPerBuyerPerMinute,
 		},
-		// A batch leaves when the one before it is committed, so the queue is a
-		// few commits deep: beyond that a claim waits longer than its shopper.
+		// A batch is sent when the previous one is committed, so the queue holds a few
+		// commits. Claims of a longer queue would wait longer than their shoppers.
 		Purchase:  Purchase{QueueSize: 8192, MaxBatch: 512},
 		Ledger:    Ledger{Kind: LedgerMemory, TakeoverAfter: 5 * time.Second, ReturnAfter: time.Minute},
 		Redis:     Redis{Prefix: "seckill:", WaitTimeout: 200 * time.Millisecond},
@@ -281,8 +282,8 @@ func Default() *Config {
 	}
 }
 
-// ladder is the designed retry ladder: 10 s, 30 s, every minute from 1 to 10,
-// 20 min, 30 min, 1 h, 2 h; 16 tries.
+// ladder returns the default retry delays: 10 s, 30 s, every minute from 1 to 10,
+// 20 min, 30 min, 1 h, 2 h; 16 retries.
 func ladder() []time.Duration {
 	delays := []time.Duration{10 * time.Second, 30 * time.Second}
 	for minutes := range 10 {
@@ -291,8 +292,8 @@ func ladder() []time.Duration {
 	return append(delays, 20*time.Minute, 30*time.Minute, time.Hour, 2*time.Hour)
 }
 
-// URL is the shop's address for links that shoppers follow, without a slash at
-// the end. Unset, it is derived from the address that the listener really got.
+// URL returns the shop's address for links, without a slash at the end. If it is not
+// set, it is derived from the address of the listener.
 func (s Shop) URL(bound string) string {
 	if s.PublicURL != "" {
 		return strings.TrimRight(s.PublicURL, "/")
@@ -303,8 +304,8 @@ func (s Shop) URL(bound string) string {
 	return localURL("http", bound)
 }
 
-// Address is the page's, without a slash at the end: that of the shop, unless it
-// is elsewhere.
+// Address returns the page's address, without a slash at the end. The default is
+// the shop's address.
 func (p Page) Address(shop string) string {
 	if p.URL != "" {
 		return strings.TrimRight(p.URL, "/")
@@ -312,11 +313,11 @@ func (p Page) Address(shop string) string {
 	return shop
 }
 
-// URL is the operator API's address as this machine reaches it.
+// URL returns the operator API's address for clients on this machine.
 func (a Admin) URL(bound string) string { return localURL("http", bound) }
 
-// localURL turns a listen address into one that can be dialled: a listener on
-// every interface is reached over loopback.
+// localURL turns a listen address into one that can be dialled. A listener on all
+// interfaces is dialled over loopback.
 func localURL(scheme, bound string) string {
 	host, port, err := net.SplitHostPort(bound)
 	if err != nil {

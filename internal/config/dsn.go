@@ -11,17 +11,18 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// The schemes that a store's address can begin with.
+// The schemes of a store's address.
 const (
 	sqliteScheme = "sqlite:"
 	mysqlScheme  = "mysql:"
 )
 
-// DSN is a store's address. It may hold a password, so it prints itself
-// without it and without its options; string(dsn) is the whole.
+// DSN is a store's address. It may contain a password, so it is printed without
+// password and options; string(dsn) is the whole.
 type DSN string
 
-// StoreDSN is where the store is; unset, a SQLite file in the data directory.
+// StoreDSN returns the store's address. The default is a SQLite file in the data
+// directory.
 func (c *Config) StoreDSN() string {
 	if c.Store.DSN != "" {
 		return string(c.Store.DSN)
@@ -29,8 +30,8 @@ func (c *Config) StoreDSN() string {
 	return sqliteScheme + filepath.Join(c.DataDir, "seckill.db")
 }
 
-// String is the address with its password masked. Of text that is no address
-// only what stands before the first colon is shown.
+// String returns the address with its password masked. Of text that is not an
+// address, only the part before the first colon is shown.
 func (d DSN) String() string {
 	scheme, _, found := strings.Cut(string(d), ":")
 	if cfg, err := d.mysql(); err == nil {
@@ -45,24 +46,24 @@ func (d DSN) String() string {
 	return scheme + ":" + secretMask
 }
 
-// Format answers every verb with the masked text.
+// Format prints the masked text for every verb.
 func (d DSN) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, d.String()) }
 
 // MarshalText masks JSON, YAML, slog and everything else that marshals text.
 func (d DSN) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// mysqlAddress is an address of MySQL, as the driver reads it.
+// mysqlAddress is an address of MySQL in the driver's form.
 type mysqlAddress struct {
 	*mysql.Config
 	options bool
 }
 
-// errMySQL is all that is said of an address that cannot be read: the driver's
-// error may quote a part of it, which could be the password.
+// errMySQL replaces the driver's error for a bad address, because that may quote
+// a part of the password.
 var errMySQL = errors.New("must be mysql:USER:PASS@tcp(HOST:PORT)/DB or mysql:USER:PASS@unix(PATH)/DB, with tls= of true, skip-verify, preferred or false among its options, if at all")
 
-// addressed is an address that says where the server is. The driver would take
-// the one of this machine for none.
+// addressed checks that the address names a server. Without one, the driver would
+// connect to this machine.
 var addressed = regexp.MustCompile(`@(tcp|unix)\([^()]+\)/[^/]*$`)
 
 func (d DSN) mysql() (mysqlAddress, error) {
@@ -74,7 +75,7 @@ func (d DSN) mysql() (mysqlAddress, error) {
 	return mysqlAddress{cfg, strings.Contains(rest[strings.LastIndexByte(rest, '/'):], "?")}, nil
 }
 
-// masked is the address without its password and its options.
+// masked returns the address without password and options.
 func (a mysqlAddress) masked() string {
 	secret, options := "", ""
 	if a.Passwd != "" {
@@ -100,7 +101,7 @@ func storeDSN() rule {
 			_, err := dsn.mysql()
 			return err
 		}
-		// Nothing of it is echoed: without a scheme all of it may be a password.
+		// The error quotes nothing: without a scheme all of it may be a password.
 		return errors.New("must begin with mysql: or sqlite:, as in mysql:USER:PASS@tcp(HOST:PORT)/DB or sqlite:PATH")
 	})
 }

@@ -13,7 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// file reads the one document of a YAML file.
+// file reads the YAML file, which must have one document.
 func (l *loading) file(path string) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -24,7 +24,7 @@ func (l *loading) file(path string) {
 	values := map[string]any{}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	err = decoder.Decode(&document)
-	if errors.Is(err, io.EOF) { // nothing, or comments alone
+	if errors.Is(err, io.EOF) { // an empty file, or only comments
 		return
 	}
 	if err == nil {
@@ -32,7 +32,7 @@ func (l *loading) file(path string) {
 	}
 	switch {
 	case err == nil:
-		l.errorf("%s:%d: another document begins here, which would not be read: keep one in the file", path, another.Line)
+		l.errorf("%s:%d: a second document begins here and would be ignored: keep one document per file", path, another.Line)
 	case !errors.Is(err, io.EOF):
 		l.errs = append(l.errs, located(path, err)...)
 		return
@@ -52,9 +52,9 @@ func (l *loading) file(path string) {
 	l.apply(flat, at.of)
 }
 
-// located are the errors of the YAML library, with the file in front. It knows
-// the line of each key that is written twice; of a mistake in the syntax its
-// line may be the one before.
+// located returns the errors of the YAML library with the file's name in front. The
+// library reports the line of each duplicate key. For a syntax error it may report
+// the previous line.
 func located(path string, err error) (errs []error) {
 	var twice *yaml.TypeError
 	if !errors.As(err, &twice) {
@@ -66,14 +66,14 @@ func located(path string, err error) (errs []error) {
 	return errs
 }
 
-// places knows on which line of a file each key stands, by its dotted name.
+// places has the line of each key in a file, by its dotted name.
 type places struct {
 	path string
 	line map[string]int
 }
 
-// note goes down the sections and lists. What an alias repeats or a merge brings
-// in is written elsewhere, and has no line of its own here.
+// note records the lines of all keys in sections and lists. Keys from an alias or a
+// merge have no line of their own.
 func (p places) note(name string, node *yaml.Node) {
 	switch node.Kind {
 	case yaml.MappingNode:
@@ -92,7 +92,7 @@ func (p places) note(name string, node *yaml.Node) {
 	}
 }
 
-// of is where a key stands: file, line and dotted name.
+// of returns the file, line and dotted name of a key.
 func (p places) of(name string) string {
 	if line := p.line[name]; line > 0 {
 		return fmt.Sprintf("%s:%d: %s", p.path, line, name)
@@ -100,8 +100,8 @@ func (p places) of(name string) string {
 	return fmt.Sprintf("%s: %s", p.path, name)
 }
 
-// flatten turns nested sections into dotted keys. A key that is written with a
-// dot is refused: beside its section it would leave open which one counts.
+// flatten turns nested sections into dotted keys. It refuses a key that is written
+// with a dot: with a section of the same name, the result would be ambiguous.
 func (l *loading) flatten(at places, section string, nested map[string]any, flat map[string]any) {
 	for _, name := range slices.Sorted(maps.Keys(nested)) {
 		value, full := nested[name], section+name

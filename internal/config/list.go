@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// each checks every entry of a list, so that all the bad ones are told at once.
+// each checks every entry of a list, so that all bad entries are reported at once.
 func each[T any](list []T, check func(T) error) error {
 	var errs []error
 	for i, entry := range list {
@@ -16,7 +16,7 @@ func each[T any](list []T, check func(T) error) error {
 	return errors.Join(errs...)
 }
 
-// mapEach is each for entries that become something else.
+// mapEach parses every entry of a list, and reports all bad entries at once.
 func mapEach[From, To any](list []From, parse func(From) (To, error)) ([]To, error) {
 	parsed := make([]To, 0, len(list))
 	err := each(list, func(entry From) error {
@@ -27,8 +27,8 @@ func mapEach[From, To any](list []From, parse func(From) (To, error)) ([]To, err
 	return parsed, err
 }
 
-// lines are the errors that were joined into one: each gets a line of its own,
-// with the name of its key in front.
+// lines returns the errors that were joined into one. Each is printed on its own
+// line with the name of its key in front.
 func lines(err error) []error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		return joined.Unwrap()

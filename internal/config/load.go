@@ -12,30 +12,30 @@ import (
 	"seckill/internal/fault"
 )
 
-// Sources is where a configuration comes from, weakest first.
+// Sources are the sources of a configuration. Later ones override earlier ones.
 type Sources struct {
 	File    string    // path of a YAML file; "" for the one that FileVar names, or none
 	Environ []string  // as os.Environ gives it; other programs' variables are ignored
 	Flags   []Setting // the last one of a key wins
-	// Files also looks at the files that the configuration names and a shop
-	// reads: not every command is run by a user who may.
+	// Files also checks the files that the configuration names. Only the shop needs
+	// them: other commands may run as a user without the rights to read them.
 	Files bool
-	// NoSinks is for commands that send no events. They do not need the secrets of
-	// sinks, which a shell of an operator may not have.
+	// NoSinks is for commands that send no events. An operator's shell may not have
+	// the secrets of sinks.
 	NoSinks bool
 }
 
-// FileVar names the file for all commands of a shell.
+// FileVar is the variable with the path of the file.
 const FileVar = envPrefix + "CONFIG"
 
-// Setting is one key set by a flag. Flag is what the person typed, for the
-// error message, such as "--shop-listen".
+// Setting is one key set by a flag. Flag is the text as typed, such as
+// "--shop-listen", for error messages.
 type Setting struct {
 	Flag, Key, Value string
 }
 
-// Load reads the sources over the defaults and checks the result. The error
-// names everything that is wrong, one line each.
+// Load applies the sources to the defaults and checks the result. The error has
+// one line for each problem.
 func Load(from Sources) (*Config, error) {
 	cfg := Default()
 	loading := loading{cfg: cfg, keys: cfg.keys(), origin: make(map[string]string)}
@@ -61,7 +61,7 @@ func (s *Sources) file() string {
 	name := s.File
 	for _, variable := range s.Environ {
 		if value, found := strings.CutPrefix(variable, FileVar+"="); found && s.File == "" {
-			name = value // the last one counts, as for every variable
+			name = value // the last one wins, as for every variable
 		}
 	}
 	return name
@@ -79,20 +79,19 @@ func (c *Config) Check() error {
 		"admin.listen", "must not be shop.listen (%s): the operator API never shares the public port", c.Shop.Listen)
 	found.when(c.Purchase.MaxBatch > c.Purchase.QueueSize,
 		"purchase.max_batch", "must not exceed purchase.queue_size (%d), not %d", c.Purchase.QueueSize, c.Purchase.MaxBatch)
-	// Where the login's public keys are all that counts, nobody here has a key to
-	// sign with.
+	// If only the login's public keys are accepted, the engine has no key to sign with.
 	found.when(c.Page.LoginURL != "" && c.keysAlone() && !c.Auth.JWTSecret.IsSet(),
 		"page.login_url", "needs auth.jwt_secret, which signs the tokens that login codes are exchanged for")
 	found.apart("shop.tls_cert", c.Shop.TLSCert != "", "shop.tls_key", c.Shop.TLSKey != "")
 	return errors.Join(found.err(), c.checkShared(), c.checkBrokers(), c.checkSinks(), c.checkClientTLS(), c.checkChallenge())
 }
 
-// checkChallenge holds that a challenge protects something, and what the shop's
-// own verifier needs.
+// checkChallenge checks that a challenge has an effect, and that the shop's own
+// verifier has its settings.
 func (c *Config) checkChallenge() error {
 	var found findings
 	found.when(c.Challenge.Kind != string(challenge.None) && !c.Token.Required,
-		"challenge.kind", "%s protects nothing while token.required is false: purchases need no token, and so no answer; set token.required to true, or challenge.kind to none", c.Challenge.Kind)
+		"challenge.kind", "%s has no effect while token.required is false, because purchases need no token: set token.required to true, or challenge.kind to none", c.Challenge.Kind)
 	asksShop := c.Challenge.Kind == string(challenge.Shop)
 	found.when(asksShop && c.Challenge.VerifyURL == "", "challenge.verify_url", "must be set with challenge.kind shop")
 	found.when(asksShop && !c.Challenge.VerifySecret.IsSet(), "challenge.verify_secret", "must be set with challenge.kind shop")
@@ -104,21 +103,20 @@ func hasPortZero(address string) bool {
 	return err == nil && strings.Trim(port, "0") == ""
 }
 
-// loading gathers errors while one source after the other is laid over the
-// defaults.
+// loading collects the errors while the sources are applied one after another.
 type loading struct {
 	cfg    *Config
 	keys   []key
 	errs   []error
-	origin map[string]string // of a key's value: where it was set
+	origin map[string]string // by key: where its value was set
 }
 
 func (l *loading) errorf(format string, args ...any) {
 	l.errs = append(l.errs, fmt.Errorf(format, args...))
 }
 
-// environ reads SECKILL_ variables. An empty one counts as not set, as
-// container files pass on variables that nobody filled.
+// environ reads SECKILL_ variables. An empty variable counts as not set, because
+// container files pass on empty variables.
 func (l *loading) environ(environ []string) {
 	names := map[string]string{}
 	for _, k := range l.keys {
@@ -134,7 +132,8 @@ func (l *loading) environ(environ []string) {
 		}
 		name, known := names[variable]
 		if sink := sinkOfSecret(variable); !known && sink != "" {
-			// Instances that are restarted one by one may share one file of secrets.
+			// This is not an error: during a rolling restart, instances with different
+			// sinks may share one file of secrets.
 			l.cfg.unusedSecrets = append(l.cfg.unusedSecrets, fmt.Sprintf("environment: %s: no sink named %s is configured", variable, sink))
 			continue
 		}
@@ -147,7 +146,7 @@ func (l *loading) environ(environ []string) {
 	l.apply(values, func(name string) string { return "environment: " + variables[name] })
 }
 
-// env is the variable of a key; "" for members of a sink that are no secrets.
+// env returns the variable of a key. Members of a sink have none, except secrets.
 func (l *loading) env(k key) string {
 	for i := range l.cfg.Sinks {
 		member, ofSink := strings.CutPrefix(k.name, sinkKey(i, ""))
@@ -162,9 +161,9 @@ func (l *loading) env(k key) string {
 	return k.env()
 }
 
-// flags reads what the command line sets. It takes no secrets, and no address
-// with a user or a query, which may be one: every user of the machine can read
-// the arguments of a process.
+// flags reads the flags. It refuses secrets, and addresses with a user or a query,
+// which may contain a secret: every user of the machine can read the arguments of
+// a process.
 func (l *loading) flags(settings []Setting) {
 	values, flags := map[string]any{}, map[string]string{}
 	for _, s := range settings {
@@ -182,7 +181,7 @@ func (l *loading) flags(settings []Setting) {
 	l.apply(values, func(name string) string { return flags[name] + ": " + name })
 }
 
-// apply sets one source's values; where says where a value stands.
+// apply sets the values of one source. where returns the place of a value for errors.
 func (l *loading) apply(values map[string]any, where func(name string) string) {
 	for _, k := range l.keys {
 		value, found := values[k.name]

@@ -368,7 +368,7 @@ func TestAValueThatIsOutOfRangeIsReportedWithItsPlace(t *testing.T) {
 		"an entry of a list":         {"worker:\n\n  retry_delays: [1s, 999h]\n", "", nil, "FILE:3: worker.retry_delays: entry 2: must be"},
 		"beside another key":         {"purchase:\n  queue_size: 10\n  max_batch: 11\n", "", nil, "FILE:3: purchase.max_batch: must not exceed purchase.queue_size (10), not 11"},
 		"without its other half":     {"shop: {tls_key: key.pem}\n", "", nil, "FILE:1: shop.tls_key: must be set together with shop.tls_cert"},
-		"of no use":                  {"redis:\n  sentinel_username: sue\n", "", nil, "FILE:2: redis.sentinel_username: is of no use"},
+		"no effect":                  {"redis:\n  sentinel_username: sue\n", "", nil, "FILE:2: redis.sentinel_username: has no effect"},
 		"in the environment":         {"worker:\n  batch_size: 5\n", "SECKILL_WORKER_BATCH_SIZE=0", nil, "environment: SECKILL_WORKER_BATCH_SIZE: must be 1 to 10000"},
 		"by a flag":                  {"", "SECKILL_WORKER_BATCH_SIZE=5", []config.Setting{set("worker.batch_size", "0")}, "--set: worker.batch_size: must be 1 to 10000"},
 		"below one that is no value": {"worker:\n  batch_size: 0\n", "SECKILL_WORKER_BATCH_SIZE=many", nil, "FILE:2: worker.batch_size: must be 1 to 10000"},
@@ -508,7 +508,7 @@ func TestASyntaxErrorNamesFileAndMistake(t *testing.T) {
 
 // Of two readings that a file has, none is taken.
 func TestAFileHasOneReading(t *testing.T) {
-	const another = "another document begins here, which would not be read: keep one in the file"
+	const another = "a second document begins here and would be ignored: keep one document per file"
 	for text, want := range map[string][]string{
 		"data_dir: a\ndata_dir: b\n":                               {":2: mapping key \"data_dir\" already defined at line 1"},
 		"shop:\n  listen: \"a:1\"\n  \"listen\": \"b:1\"\n":        {":3: mapping key \"listen\" already defined at line 2"},

@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// misfit is a value that can be read and is not what its key may have, by
-// itself or beside the others.
+// misfit is a value that can be parsed, but is not allowed for its key, alone or in
+// combination with others.
 type misfit struct {
 	key string
 	err error
@@ -15,22 +15,22 @@ type misfit struct {
 func (m *misfit) Error() string { return m.key + ": " + m.err.Error() }
 func (m *misfit) Unwrap() error { return m.err }
 
-// wrong says what is wrong with the value of a key.
+// wrong returns the error of a key's value.
 func wrong(key, format string, args ...any) error {
 	return &misfit{key, fmt.Errorf(format, args...)}
 }
 
-// findings gather what is wrong with values beside each other.
+// findings collects errors of combinations of values.
 type findings []error
 
-// when notes what is wrong with the value of a key, if it is.
+// when adds an error of a key if bad is true.
 func (f *findings) when(bad bool, key, format string, args ...any) {
 	if bad {
 		*f = append(*f, wrong(key, format, args...))
 	}
 }
 
-// apart notes when of two keys one has a value and the other has none.
+// apart adds an error if only one of two keys is set.
 func (f *findings) apart(key string, set bool, otherKey string, otherSet bool) {
 	f.when(set && !otherSet, key, "must be set together with %s", otherKey)
 	f.when(otherSet && !set, otherKey, "must be set together with %s", key)
@@ -38,9 +38,8 @@ func (f *findings) apart(key string, set bool, otherKey string, otherSet bool) {
 
 func (f findings) err() error { return errors.Join(f...) }
 
-// placed says of each misfit where its value was set: file and line, variable
-// or flag. One whose key nobody set, which is what is wrong with it, keeps its
-// name.
+// placed adds to each misfit where its value was set: file and line, variable or
+// flag. A misfit of a missing value keeps the key's name.
 func (l *loading) placed(err error) error {
 	switch e := err.(type) {
 	case *misfit:

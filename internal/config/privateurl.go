@@ -8,12 +8,11 @@ import (
 	"strings"
 )
 
-// PrivateURL is an address that often is a secret itself, as those of chat
-// webhooks are, or holds a key. It prints its scheme and host alone;
-// string(address) is the whole.
+// PrivateURL is an address that may be a secret, such as that of a chat webhook, or
+// contain one. It prints only its scheme and host; string(address) is the whole.
 type PrivateURL string
 
-// String is the address, masked behind its host.
+// String returns the address, masked after its host.
 func (p PrivateURL) String() string {
 	if p == "" {
 		return ""
@@ -29,14 +28,14 @@ func (p PrivateURL) String() string {
 	return origin + "/" + secretMask
 }
 
-// Format answers every verb with the masked text.
+// Format prints the masked text for every verb.
 func (p PrivateURL) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, p.String()) }
 
 // MarshalText masks JSON, YAML, slog and everything else that marshals text.
 func (p PrivateURL) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// PrintableURL masks the user and the query of an address: people put keys
-// there. It returns other text as it is.
+// PrintableURL masks the user and the query of an address, because they may contain
+// keys. It returns other text unchanged.
 func PrintableURL(text string) string {
 	scheme, rest, found := strings.Cut(text, "://")
 	if !found || scheme != "http" && scheme != "https" {
@@ -57,6 +56,6 @@ func PrintableURL(text string) string {
 	return shown
 }
 
-// errMasked is for what config print has shown and somebody has put into a
-// file: it would lead elsewhere.
-var errMasked = errors.New("is masked, as config print shows it: set the address itself")
+// errMasked is the error for a masked address that was copied from the output of
+// config print.
+var errMasked = errors.New("is the masked text that config print shows: set the address itself")

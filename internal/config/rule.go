@@ -16,27 +16,27 @@ import (
 	"seckill/internal/auth"
 )
 
-// Bounds of what names servers and keys.
+// Bounds of lists and names.
 const (
-	maxEntries     = 100 // of a list; each network is looked at for every request from a proxy
+	maxEntries     = 100 // of a list; a request from a proxy is compared with each network
 	maxPrefixBytes = 64
 )
 
-// rule is what a key's value may be: in words for the documentation, and as a
-// check of the field.
+// rule is what a key's value may be: as words for the documentation, and as a check
+// of the field.
 type rule struct {
 	words string
 	check func(field any) error
 }
 
-// ruled is a rule for a field of type T.
+// ruled returns a rule for a field of type T.
 func ruled[T any](words string, check func(T) error) rule {
 	return rule{words, func(field any) error { return check(*field.(*T)) }}
 }
 
 func anything() rule { return rule{"", func(any) error { return nil }} }
 
-// orEmpty checks a text that may be empty.
+// orEmpty allows empty text, and checks any other.
 func orEmpty(check func(string) error) func(string) error {
 	return func(text string) error {
 		if text == "" {
@@ -46,8 +46,8 @@ func orEmpty(check func(string) error) func(string) error {
 	}
 }
 
-// listOf checks each entry of a list that may be empty. Nouns are what its
-// entries are called.
+// listOf checks each entry of a list that may be empty. nouns is the word for its
+// entries.
 func listOf(words, nouns string, check func(string) error) rule {
 	return ruled(words+", some of them, or empty", func(list []string) error {
 		if len(list) > maxEntries {
@@ -162,14 +162,14 @@ func checkURL(text string) error {
 		return errMasked
 	}
 	u, err := url.Parse(text)
-	// The text is not echoed: a webhook's address often is its secret.
+	// The error does not quote the text: a webhook's address may be a secret.
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" {
 		return errors.New("must be an http:// or https:// address with a host")
 	}
 	return nil
 }
 
-// addresses is a list of servers whose usual port is given.
+// addresses allows a list of HOST:PORT. port is an example for errors.
 func addresses(port int) rule {
 	return listOf("HOST:PORT", "addresses", func(address string) error { return checkAddress(address, port) })
 }
@@ -177,14 +177,14 @@ func addresses(port int) rule {
 func checkAddress(address string, usual int) error {
 	host, port, err := net.SplitHostPort(address)
 	n, portErr := strconv.ParseUint(port, 10, 16)
-	// The text is not echoed: a URL with a password is a common mistake.
+	// The error does not quote the text: it may be a URL with a password.
 	if err != nil || portErr != nil || n == 0 || host == "" || strings.ContainsAny(host, "/@ ") {
 		return fmt.Errorf("must be HOST:PORT, such as 127.0.0.1:%d", usual)
 	}
 	return nil
 }
 
-// networks is a list of networks, or of addresses.
+// networks allows a list of networks or addresses.
 func networks() rule {
 	return ruled("networks or addresses, some of them, or empty", func(list []string) error {
 		if len(list) > maxEntries {
@@ -195,7 +195,8 @@ func networks() rule {
 	})
 }
 
-// keyPrefix must not open a hash tag: it would move every key to one slot.
+// keyPrefix allows no brace, which would begin a hash tag and move every key to one
+// slot.
 func keyPrefix() rule {
 	words := fmt.Sprintf("1 to %d bytes without braces", maxPrefixBytes)
 	return ruled(words, func(prefix string) error {
@@ -206,7 +207,7 @@ func keyPrefix() rule {
 	})
 }
 
-// password is somebody else's secret: any text will do.
+// password allows any text: it is the secret of another server.
 func password() rule {
 	words := fmt.Sprintf("at most %d bytes", maxSecretBytes)
 	return ruled(words, func(s Secret) error {
@@ -221,12 +222,12 @@ func secret() rule {
 	return ruled(fmt.Sprintf("%d to %d bytes; unset: generated", minSecretBytes, maxSecretBytes), ifSet(checkSecret))
 }
 
-// sharedSecret is a secret that another server knows too: nobody makes it up.
+// sharedSecret is a secret that another server has too. It is never generated.
 func sharedSecret() rule {
 	return ruled(fmt.Sprintf("%d to %d bytes, or empty", minSecretBytes, maxSecretBytes), ifSet(checkSecret))
 }
 
-// ifSet checks a secret that may be missing.
+// ifSet allows a missing secret, and checks any other.
 func ifSet(check func(Secret) error) func(Secret) error {
 	return func(s Secret) error {
 		if !s.IsSet() {
@@ -236,7 +237,7 @@ func ifSet(check func(Secret) error) func(Secret) error {
 	}
 }
 
-// secrets are those that come after the first one, which has a key of its own.
+// secrets allows a list of previous secrets. The current one has its own key.
 func secrets(most int) rule {
 	words := fmt.Sprintf("at most %d of %d to %d bytes", most, minSecretBytes, maxSecretBytes)
 	return ruled(words, func(list []Secret) error {
@@ -265,7 +266,7 @@ func audience() rule {
 	})
 }
 
-// bearerSecret also has to fit into an HTTP header.
+// bearerSecret allows only text that fits into an HTTP header.
 func bearerSecret() rule {
 	return ruled(secret().words, ifSet(func(s Secret) error {
 		if strings.ContainsFunc(s.Reveal(), func(r rune) bool { return r <= ' ' || r > '~' }) {

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// origins is a list of exact origins, each spelled as browsers send it: there is
-// nothing to be understood when a request's is compared.
+// origins allows a list of origins, each spelled exactly as browsers send it, so
+// that a request's origin is compared as text.
 func origins() rule { return listOf("https://HOST or https://HOST:PORT", "origins", checkOrigin) }
 
 func checkOrigin(origin string) error {
@@ -23,7 +23,7 @@ func checkOrigin(origin string) error {
 	}
 	spelled := u.Scheme + "://" + strings.ToLower(u.Host)
 	if u.Scheme == "http" && u.Port() == "80" || u.Scheme == "https" && u.Port() == "443" {
-		spelled = strings.TrimSuffix(spelled, ":"+u.Port()) // browsers leave it out
+		spelled = strings.TrimSuffix(spelled, ":"+u.Port()) // browsers omit the default port
 	}
 	if origin != spelled {
 		return fmt.Errorf("must be spelled as browsers do: %s, not %q", spelled, origin)
@@ -31,8 +31,8 @@ func checkOrigin(origin string) error {
 	return nil
 }
 
-// hostPattern is a host of a Content-Security-Policy: a name, perhaps with a
-// scheme, all names below a domain, or a port.
+// hostPattern matches a host source of a Content-Security-Policy: a name, with an
+// optional scheme, wildcard or port.
 var hostPattern = regexp.MustCompile(`^(?:https?://)?(?:\*\.)?[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*(?::\d{1,5})?$`)
 
 func hosts() rule {
@@ -44,8 +44,8 @@ func hosts() rule {
 	})
 }
 
-// namePattern is a host's name in a URL. The labels of a DNS name have no
-// underscore; those of compose services may.
+// namePattern matches a host name in a URL. It allows underscores, because names of
+// compose services may have them.
 var namePattern = regexp.MustCompile(`^[A-Za-z0-9_-]+(?:\.[A-Za-z0-9_-]+)*$`)
 
 func hostNames() rule {
@@ -57,7 +57,7 @@ func hostNames() rule {
 	})
 }
 
-// checkFiles holds that certificates and keys can be read, and belong together.
+// checkFiles checks that certificates and keys can be read and belong together.
 func (c *Config) checkFiles() error {
 	var shopErr error
 	if c.Shop.TLSCert != "" && c.Shop.TLSKey != "" {

@@ -6,33 +6,32 @@ import (
 )
 
 const (
-	// minSecretBytes is the shortest key that is not a password somebody guesses.
+	// minSecretBytes is the shortest allowed key: shorter ones can be guessed.
 	minSecretBytes = 16
 	maxSecretBytes = 1024
 
 	secretMask = "********"
 )
 
-// Secret is text that never prints itself: not by fmt with any verb, not as
-// JSON or YAML, not in a log. Reveal is the only way to it, and easy to search
-// for.
+// Secret is text that is masked in all output: by fmt with any verb, as JSON or
+// YAML, and in logs. Only Reveal and Bytes return it.
 type Secret struct {
 	text string
 }
 
-// NewSecret wraps text; empty text is a secret that is not set.
+// NewSecret wraps text. Empty text means that the secret is not set.
 func NewSecret(text string) Secret { return Secret{text} }
 
-// IsSet tells whether there is a secret.
+// IsSet reports whether the secret is set.
 func (s Secret) IsSet() bool { return s.text != "" }
 
-// Reveal is the secret itself.
+// Reveal returns the secret.
 func (s Secret) Reveal() string { return s.text }
 
-// Bytes is the secret as a key.
+// Bytes returns the secret as a key.
 func (s Secret) Bytes() []byte { return []byte(s.text) }
 
-// String is a mask of constant length, or nothing when it is not set.
+// String returns a mask of constant length, or "" if the secret is not set.
 func (s Secret) String() string {
 	if !s.IsSet() {
 		return ""
@@ -40,7 +39,7 @@ func (s Secret) String() string {
 	return secretMask
 }
 
-// Format answers every verb with the mask; String alone would leave %d open.
+// Format prints the mask for every verb. With String alone, %d would print the secret.
 func (s Secret) Format(f fmt.State, _ rune) { _, _ = io.WriteString(f, s.String()) }
 
 // MarshalText masks JSON, YAML, slog and everything else that marshals text.

@@ -61,7 +61,7 @@ func TestSecretNeverPrintsItself(t *testing.T) {
 // What was printed is no configuration to start with: alerts would go nowhere.
 func TestAMaskedAddressIsNotTaken(t *testing.T) {
 	_, err := config.Load(sources([]config.Setting{set("alert.webhook_url", "https://hooks.example/********")}))
-	if err == nil || !strings.Contains(err.Error(), "SECKILL_ALERT_WEBHOOK_URL: is masked") {
+	if err == nil || !strings.Contains(err.Error(), "SECKILL_ALERT_WEBHOOK_URL: is the masked text") {
 		t.Errorf("loaded with %v", err)
 	}
 }
@@ -125,13 +125,13 @@ func TestPrint_HidesUserAndQueryOfEveryAddress(t *testing.T) {
 			}
 			// What was printed is no configuration to start with.
 			masked := "https://a.example/in?********"
-			if _, err := config.Load(config.Sources{Environ: []string{d.Env() + "=" + masked}}); err == nil || !strings.Contains(err.Error(), "is masked") {
+			if _, err := config.Load(config.Sources{Environ: []string{d.Env() + "=" + masked}}); err == nil || !strings.Contains(err.Error(), "is the masked text") {
 				t.Errorf("%s = %s: %v", d.Key, masked, err)
 			}
 		}
 	}
 	_, err := config.Load(config.Sources{Environ: []string{"SECKILL_STORE_DSN=mysql:u:********@tcp(h:1)/d"}})
-	if err == nil || !strings.Contains(err.Error(), "is masked") {
+	if err == nil || !strings.Contains(err.Error(), "is the masked text") {
 		t.Errorf("a masked store address: %v", err)
 	}
 }

@@ -14,13 +14,13 @@ import (
 	"seckill/internal/datadir"
 )
 
-// generatedBytes is the strength of a generated secret: 256 bits.
+// generatedBytes is the length of a generated secret: 256 bits.
 const generatedBytes = 32
 
-// FillSecrets gives every secret that is not set the one kept under the data
-// directory, and makes and keeps it first where there is none. Processes that
-// start together on one directory end up with the same secrets. With parts
-// that instances share it makes none up: another instance would not know them.
+// FillSecrets reads every secret that is not set from the data directory, and
+// generates a missing one there first. Processes that start together on one
+// directory get the same secrets. It generates none if instances share Redis or
+// MySQL: other instances would have different ones.
 func (c *Config) FillSecrets() error {
 	if c.shared() {
 		return c.checkShared()
@@ -28,9 +28,8 @@ func (c *Config) FillSecrets() error {
 	return c.fillSecrets(createSecret)
 }
 
-// ReadSecrets fills from the data directory only what is kept there already;
-// what is not stays unset. Commands beside a server use it: they must not
-// make a secret that the server does not have.
+// ReadSecrets reads secrets from the data directory and generates none. Commands
+// beside a server use it: they must not create a secret that the server does not have.
 func (c *Config) ReadSecrets() error {
 	return c.fillSecrets(func(path string) (Secret, error) {
 		kept, err := readSecret(path)
@@ -61,8 +60,8 @@ func (c *Config) fillSecrets(kept func(path string) (Secret, error)) error {
 	return errors.Join(errs...)
 }
 
-// unsetSecrets are the engine's own secrets that are not set. Passwords of
-// other servers are not among them: those nobody can make up.
+// unsetSecrets returns the engine's own secrets that are not set, without passwords
+// of other servers.
 func (c *Config) unsetSecrets() []key {
 	own := []*Secret{&c.Admin.Token, &c.Auth.JWTSecret, &c.Token.Secret, &c.Payment.SandboxSecret}
 	var unset []key
@@ -75,15 +74,15 @@ func (c *Config) unsetSecrets() []key {
 	return unset
 }
 
-// keysAlone reports whether buyers' tokens may do without a shared secret: the
+// keysAlone reports whether buyers' tokens need no shared secret, because the
 // shop's public keys are the same for all instances.
 func (c *Config) keysAlone() bool { return c.shared() && c.Auth.JWKSURL != "" }
 
 func (c *Config) secretDir() string { return filepath.Join(c.DataDir, "secrets") }
 
-// checkSecretDir refuses a directory in which everybody may put secrets of their
-// own in the place of ours. Where only owners may replace their files, as in
-// volumes that a cluster mounts, ours stay.
+// checkSecretDir refuses a directory in which every user can replace our secrets.
+// A sticky directory, such as a volume that a cluster mounts, is allowed: only
+// owners can replace their files there.
 func checkSecretDir(dir string) error {
 	info, err := os.Stat(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,7 +92,7 @@ func checkSecretDir(dir string) error {
 		return fmt.Errorf("read secrets: %w", err)
 	}
 	if mode := info.Mode(); mode.Perm()&0o002 != 0 && mode&fs.ModeSticky == 0 {
-		return fmt.Errorf("read secrets: everybody may write to %s (mode %04o): chmod 700 it, and see that its files are yours", dir, mode.Perm())
+		return fmt.Errorf("read secrets: every user may write to %s (mode %04o): chmod 700 it, and check that its files are yours", dir, mode.Perm())
 	}
 	return nil
 }
@@ -103,9 +102,9 @@ func readSecret(path string) (Secret, error) {
 	if err != nil {
 		return Secret{}, err
 	}
-	// The group is let in: volume drivers widen the group's rights on mount.
+	// Group rights are allowed: volume drivers add them when they mount.
 	if mode := info.Mode().Perm(); mode&0o007 != 0 {
-		return Secret{}, fmt.Errorf("%s is open to everybody (mode %04o): chmod 600 it, or delete it to have a new one", path, mode)
+		return Secret{}, fmt.Errorf("every user can read %s (mode %04o): chmod 600 it, or delete it to get a new one", path, mode)
 	}
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -118,8 +117,8 @@ func readSecret(path string) (Secret, error) {
 	return kept, nil
 }
 
-// createSecret reads a secret, or makes one and returns the one that is then in
-// the file, which is another's if another process was first.
+// createSecret reads a secret, or creates it. If another process created it first,
+// it returns the secret of the other process.
 func createSecret(path string) (Secret, error) {
 	if kept, err := readSecret(path); !errors.Is(err, fs.ErrNotExist) {
 		return kept, err
@@ -129,13 +128,13 @@ func createSecret(path string) (Secret, error) {
 		return Secret{}, err
 	}
 	random := make([]byte, generatedBytes)
-	rand.Read(random) // never fails: it would end the program
+	rand.Read(random) // never returns an error
 	temp, err := writeTemp(dir, base64.RawURLEncoding.EncodeToString(random)+"\n")
 	if err != nil {
 		return Secret{}, err
 	}
 	defer os.Remove(temp)
-	// Unlike a rename, a link does not replace what another process just wrote.
+	// Unlike a rename, a link does not replace the file of another process.
 	if err := os.Link(temp, path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return Secret{}, err
 	}
@@ -145,8 +144,7 @@ func createSecret(path string) (Secret, error) {
 	return readSecret(path)
 }
 
-// writeTemp writes a file that is whole and on the disk; os.CreateTemp gives
-// it mode 0600.
+// writeTemp writes and syncs a file. os.CreateTemp gives it mode 0600.
 func writeTemp(dir, text string) (path string, err error) {
 	file, err := os.CreateTemp(dir, ".new-*")
 	if err != nil {

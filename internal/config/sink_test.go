@@ -129,11 +129,11 @@ func TestSinks_AllMistakesAreToldWithTheirLines(t *testing.T) {
 		":4: sinks[0].secret: must be whsec_ and base64",
 		":6: sinks[1].sceret: unknown key",
 		":7: sinks[1].url: must not have a user",
-		":8: sinks[1].topic: is of no use with kind webhook",
+		":8: sinks[1].topic: has no effect with kind webhook",
 		"sinks[1].secret: must be set with kind webhook, here or as SECKILL_SINK_OTHER_SECRET",
 		":9: sinks[2].name: must be 1 to 32",
 		":10: sinks[2].kind: kafka needs kafka.brokers",
-		":11: sinks[2].url: is of no use with kind kafka",
+		":11: sinks[2].url: has no effect with kind kafka",
 		"sinks[2].topic: must be set with kind kafka",
 		":13: sinks[3].kind: must be one of",
 		":14: sinks[3].topic: must have 1 to",
@@ -153,7 +153,7 @@ func TestSinks_AllMistakesAreToldWithTheirLines(t *testing.T) {
 func TestSinks_OneMistakeIsOneLine(t *testing.T) {
 	const good = "secret: " + goodWhsec + ", url: 'https://shop.example.com'"
 	cases := []struct{ sinks, want string }{
-		{"{name: shop, " + good + "}, {name: shop, " + good + "}", ":1: sinks[1].name: is that of sinks[0] too"},
+		{"{name: shop, " + good + "}, {name: shop, " + good + "}", ":1: sinks[1].name: is also the name of sinks[0]"},
 		{"{name: shop, kind: webhok, topic: x, " + good + "}", `:1: sinks[0].kind: must be one of webhook, kafka, rocketmq, pulsar, not "webhok"`},
 		{"{name: Shop 1, " + good + "}", ":1: sinks[0].name: must be 1 to 32 small letters, digits and hyphens"},
 		{"{name: shop, " + good + "}, {name: shop-previous, " + good + "}",
