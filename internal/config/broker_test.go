@@ -8,7 +8,7 @@ import (
 	"seckill/internal/config"
 )
 
-func TestBrokers_AddressIsNeededWithItsQueueKind(t *testing.T) {
+func TestBrokers_QueueKindNeedsBrokerAddress(t *testing.T) {
 	for kind, key := range map[string]string{"kafka": "kafka.brokers", "rocketmq": "rocketmq.endpoint", "pulsar": "pulsar.url"} {
 		_, err := config.Load(config.Sources{Flags: []config.Setting{set("queue.kind", kind)}})
 		if err == nil || !strings.Contains(err.Error(), key+": must be set with queue.kind "+kind) {
@@ -17,7 +17,7 @@ func TestBrokers_AddressIsNeededWithItsQueueKind(t *testing.T) {
 	}
 }
 
-func TestPulsar_AddressesAndTLSComeFromTheURL(t *testing.T) {
+func TestPulsar_URLGivesAddressesAndTLS(t *testing.T) {
 	for _, c := range []struct {
 		url       string
 		addresses []string

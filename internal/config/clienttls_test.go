@@ -11,7 +11,7 @@ import (
 	"seckill/test/certificate"
 )
 
-func TestFilesForTLSThatNobodyWouldReadAreRefused(t *testing.T) {
+func TestClientTLS_UnusedFilesAreRefused(t *testing.T) {
 	mysql := func(rest string) config.Setting { return set("store.dsn", "mysql:u@"+rest) }
 	onTLS := append([]config.Setting{set("redis.tls", "true")}, sharing["redis"]...)
 	ca := set("store.tls_ca", "/ca.pem")
@@ -37,7 +37,7 @@ func TestFilesForTLSThatNobodyWouldReadAreRefused(t *testing.T) {
 	}
 }
 
-func TestFilesForTLSAreReadWhereThatIsAskedFor(t *testing.T) {
+func TestClientTLS_FilesAreCheckedAtLoad(t *testing.T) {
 	authority := certificate.NewAuthority(t)
 	own, other := authority.Issue("engine"), authority.Issue("other")
 	none, junk := filepath.Join(t.TempDir(), "none.pem"), filepath.Join(t.TempDir(), "junk.pem")
@@ -73,7 +73,7 @@ func TestFilesForTLSAreReadWhereThatIsAskedFor(t *testing.T) {
 }
 
 // Certificates are renewed every few weeks, and Redis is dialled again at any time.
-func TestTheOwnCertificateIsThatOfTheFilesAtEachConnection(t *testing.T) {
+func TestClientTLS_OwnCertificateIsReadForEachConnection(t *testing.T) {
 	authority := certificate.NewAuthority(t)
 	first, second := authority.Issue("first"), authority.Issue("second")
 	spoken, err := config.Redis{TLS: true, TLSCert: first.CertFile, TLSKey: first.KeyFile}.TLSConfig()
@@ -99,7 +99,7 @@ func TestTheOwnCertificateIsThatOfTheFilesAtEachConnection(t *testing.T) {
 	}
 }
 
-func TestAStoreThatBelievesAnyCertificateIsWarnedOf(t *testing.T) {
+func TestWarnings_StoreAcceptsAnyCertificate(t *testing.T) {
 	for mode, warned := range map[string]bool{"skip-verify": true, "preferred": true, "true": false, "false": false} {
 		cfg, err := config.Load(sources(append(secretsSet(), set("store.dsn", "mysql:u:hunter2@tcp(h:1)/d?tls="+mode))))
 		if err != nil {

@@ -44,7 +44,7 @@ func sources(settings []config.Setting) config.Sources {
 	return from
 }
 
-func TestNothingConfiguredIsTheEmbeddedDefaultOnLoopback(t *testing.T) {
+func TestLoad_DefaultIsEmbeddedOnLoopback(t *testing.T) {
 	cfg, err := config.Load(config.Sources{})
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestNothingConfiguredIsTheEmbeddedDefaultOnLoopback(t *testing.T) {
 	}
 }
 
-func TestFileThenEnvironmentThenFlags(t *testing.T) {
+func TestLoad_FlagsOverrideEnvironmentOverridesFile(t *testing.T) {
 	file := writeFile(t, `
 data_dir: /from/file
 shop: {listen: "127.0.0.1:1", public_url: "https://file.example"}
@@ -92,7 +92,7 @@ reconcile: {repair: off}
 }
 
 // Every key can be set by its own variable, underscores within the key or not.
-func TestEveryKeyHasItsOwnVariable(t *testing.T) {
+func TestKeys_EachHasItsOwnVariable(t *testing.T) {
 	values := map[string]string{
 		"number": "9", "bool": "true", "secret": "0123456789abcdef", "duration": "1s", "durations": "1s, 2s", "texts": "a:1, b:2",
 		"secrets": "fedcba9876543210, 0123456789abcdef",
@@ -133,7 +133,7 @@ func TestEveryKeyHasItsOwnVariable(t *testing.T) {
 	}
 }
 
-func TestALoginPageNeedsASecretToSignWith(t *testing.T) {
+func TestLoad_LoginURLNeedsJWTSecret(t *testing.T) {
 	keys, page := set("auth.jwks_url", "https://login.example/keys"), set("page.login_url", "https://shop.example/login")
 	shared := []config.Setting{set("ledger.kind", "redis"), set("redis.addrs", "a:1"), keys, page}
 	for _, key := range []string{"admin.token", "token.secret", "payment.sandbox_secret"} {
@@ -149,7 +149,7 @@ func TestALoginPageNeedsASecretToSignWith(t *testing.T) {
 	}
 }
 
-func TestEachBadValueIsRefusedByName(t *testing.T) {
+func TestLoad_EachBadValueIsRefusedWithItsKey(t *testing.T) {
 	long := strings.Repeat("x", 5000)
 	bad := map[string][]string{
 		"data_dir":                       {"", "a\x00b", long},
@@ -277,7 +277,7 @@ func TestEachBadValueIsRefusedByName(t *testing.T) {
 	}
 }
 
-func TestAllErrorsAreReportedAtOnce(t *testing.T) {
+func TestLoad_ReportsAllErrorsAtOnce(t *testing.T) {
 	file := writeFile(t, `
 shop:
   listen: 8080
@@ -330,7 +330,7 @@ kafka: {user: engine}
 	}
 }
 
-func TestLoad_ExampleOfAnAddressHasTheServersPort(t *testing.T) {
+func TestLoad_AddressErrorsShowTheUsualPort(t *testing.T) {
 	for key, want := range map[string]string{
 		"redis.addrs": "127.0.0.1:6379", "kafka.brokers": "127.0.0.1:9092", "rocketmq.endpoint": "127.0.0.1:8081",
 	} {
@@ -341,7 +341,7 @@ func TestLoad_ExampleOfAnAddressHasTheServersPort(t *testing.T) {
 	}
 }
 
-func TestAKeyOfTheFileIsReportedWithItsLine(t *testing.T) {
+func TestLoad_FileErrorsNameTheLine(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"on the first line":            {"colour: red\n", ":1: colour: unknown key"},
 		"below a comment":              {"# a shop\n\nshop: # public\n  # where\n  colour: red\n", ":5: shop.colour: unknown key"},
@@ -358,7 +358,7 @@ func TestAKeyOfTheFileIsReportedWithItsLine(t *testing.T) {
 	}
 }
 
-func TestAValueThatIsOutOfRangeIsReportedWithItsPlace(t *testing.T) {
+func TestLoad_RangeErrorsNameThePlace(t *testing.T) {
 	for name, c := range map[string]struct {
 		text, variable string
 		flags          []config.Setting
@@ -383,7 +383,7 @@ func TestAValueThatIsOutOfRangeIsReportedWithItsPlace(t *testing.T) {
 	}
 }
 
-func TestOfAListEveryBadEntryIsReported(t *testing.T) {
+func TestLoad_ReportsEveryBadListEntry(t *testing.T) {
 	for key, list := range map[string]string{
 		"shop.cors_origins":         "*, https://a.example, nowhere",
 		"shop.trusted_proxies":      "0.0.0.0/0, 10.0.0.0/8, nowhere",
@@ -413,7 +413,7 @@ func TestOfAListEveryBadEntryIsReported(t *testing.T) {
 	}
 }
 
-func TestAChallengeThatProtectsNothingIsAnError(t *testing.T) {
+func TestLoad_ChallengeWithoutRequiredTokenIsRefused(t *testing.T) {
 	for _, kind := range []string{"pow", "image", "shop"} {
 		_, err := config.Load(sources([]config.Setting{set("challenge.kind", kind)}))
 		if err == nil || !strings.Contains(err.Error(), "token.required") {
@@ -429,7 +429,7 @@ func TestAChallengeThatProtectsNothingIsAnError(t *testing.T) {
 	}
 }
 
-func TestFilesOfTheCertificateAreReadWhereThatIsAskedFor(t *testing.T) {
+func TestLoad_ShopCertificateIsCheckedForServe(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	load := func(files bool) error {
@@ -455,7 +455,7 @@ func TestFilesOfTheCertificateAreReadWhereThatIsAskedFor(t *testing.T) {
 	}
 }
 
-func TestTheShopsOwnVerifierNeedsAnAddressAndASecret(t *testing.T) {
+func TestLoad_ShopVerifierNeedsURLAndSecret(t *testing.T) {
 	_, err := config.Load(sources([]config.Setting{set("challenge.kind", "shop"), set("token.required", "true")}))
 	for _, key := range []string{"challenge.verify_url", "challenge.verify_secret"} {
 		if err == nil || !strings.Contains(err.Error(), key+": must be set") {
@@ -469,7 +469,7 @@ func TestTheShopsOwnVerifierNeedsAnAddressAndASecret(t *testing.T) {
 	}
 }
 
-func TestUnreadableFilesAreErrors(t *testing.T) {
+func TestLoad_UnreadableFileIsAnError(t *testing.T) {
 	for name, path := range map[string]string{
 		"missing":   filepath.Join(t.TempDir(), "none.yaml"),
 		"directory": t.TempDir(),
@@ -486,7 +486,7 @@ func TestUnreadableFilesAreErrors(t *testing.T) {
 	}
 }
 
-func TestASyntaxErrorNamesFileAndMistake(t *testing.T) {
+func TestLoad_SyntaxErrorNamesFileAndMistake(t *testing.T) {
 	for text, want := range map[string]string{
 		"shop: listen: x\n":                       ": yaml: mapping values are not allowed in this context",
 		"shop:\n\tlisten: x\n":                    ": yaml: line 2: found character that cannot start any token",
@@ -507,7 +507,7 @@ func TestASyntaxErrorNamesFileAndMistake(t *testing.T) {
 }
 
 // Of two readings that a file has, none is taken.
-func TestAFileHasOneReading(t *testing.T) {
+func TestLoad_AmbiguousFileIsRefused(t *testing.T) {
 	const another = "a second document begins here and would be ignored: keep one document per file"
 	for text, want := range map[string][]string{
 		"data_dir: a\ndata_dir: b\n":                               {":2: mapping key \"data_dir\" already defined at line 1"},
@@ -532,7 +532,7 @@ func TestAFileHasOneReading(t *testing.T) {
 	}
 }
 
-func TestLinksCanBeFollowed(t *testing.T) {
+func TestURL_CanBeDialled(t *testing.T) {
 	for _, c := range []struct{ public, bound, want string }{
 		{"", "127.0.0.1:8080", "http://127.0.0.1:8080"},
 		{"", "0.0.0.0:8080", "http://127.0.0.1:8080"},
@@ -547,7 +547,7 @@ func TestLinksCanBeFollowed(t *testing.T) {
 	}
 }
 
-func TestTheEnvironmentNamesTheFileUnlessAFlagDoes(t *testing.T) {
+func TestLoad_FileFlagOverridesFileVariable(t *testing.T) {
 	environ := []string{config.FileVar + "=" + writeFile(t, "data_dir: by-variable\n")}
 	for want, from := range map[string]config.Sources{
 		"by-variable": {Environ: environ},

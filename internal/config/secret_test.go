@@ -18,7 +18,7 @@ import (
 
 const hidden = "zeal-correct-horse-battery"
 
-func TestSecretNeverPrintsItself(t *testing.T) {
+func TestSecret_IsMaskedInAllOutput(t *testing.T) {
 	cfg := config.Default()
 	cfg.Admin.Token = config.NewSecret(hidden)
 	cfg.Token.PreviousSecrets = []config.Secret{config.NewSecret(hidden)}
@@ -59,7 +59,7 @@ func TestSecretNeverPrintsItself(t *testing.T) {
 }
 
 // What was printed is no configuration to start with: alerts would go nowhere.
-func TestAMaskedAddressIsNotTaken(t *testing.T) {
+func TestLoad_RefusesMaskedAddress(t *testing.T) {
 	_, err := config.Load(sources([]config.Setting{set("alert.webhook_url", "https://hooks.example/********")}))
 	if err == nil || !strings.Contains(err.Error(), "SECKILL_ALERT_WEBHOOK_URL: is the masked text") {
 		t.Errorf("loaded with %v", err)
@@ -67,7 +67,7 @@ func TestAMaskedAddressIsNotTaken(t *testing.T) {
 }
 
 // The process list shows the arguments of every process to every user.
-func TestLoad_FlagsTakeNoSecrets(t *testing.T) {
+func TestLoad_SecretsInFlagsAreRefused(t *testing.T) {
 	private := 0
 	for _, d := range config.Describe() {
 		_, err := config.Load(config.Sources{Flags: []config.Setting{set(d.Key, hidden)}})
@@ -90,8 +90,8 @@ func TestLoad_FlagsTakeNoSecrets(t *testing.T) {
 	}
 }
 
-// TestLoad_FlagsTakeNoAddressWithKeys: a key in an address is a secret too.
-func TestLoad_FlagsTakeNoAddressWithKeys(t *testing.T) {
+// TestLoad_AddressesWithKeysInFlagsAreRefused: a key in an address is a secret too.
+func TestLoad_AddressesWithKeysInFlagsAreRefused(t *testing.T) {
 	for address, refused := range map[string]bool{
 		"https://a.example/jwks": false, "https://a.example/jwks?key=" + hidden: true, "https://u:" + hidden + "@a.example/jwks": true,
 	} {
@@ -136,7 +136,7 @@ func TestPrint_HidesUserAndQueryOfEveryAddress(t *testing.T) {
 	}
 }
 
-func TestAdminNames_AddTheHostOfListen(t *testing.T) {
+func TestAdminNames_IncludeHostOfListen(t *testing.T) {
 	for listen, want := range map[string]string{
 		"127.0.0.1:8081": "a", ":8081": "a", "[::1]:8081": "a", "0.0.0.0:8081": "a", "engine-1:8081": "a engine-1", "localhost:8081": "a localhost",
 	} {
@@ -147,7 +147,7 @@ func TestAdminNames_AddTheHostOfListen(t *testing.T) {
 	}
 }
 
-func TestPrintIsTheConfigurationInForceAndLoadsAgain(t *testing.T) {
+func TestPrint_OutputLoadsAgain(t *testing.T) {
 	cfg, err := config.Load(sources([]config.Setting{
 		set("data_dir", "/srv/双十一: #1"), set("worker.batch_wait", "1500ms"), set("order.expire_after", "90m"), set("worker.retry_delays", "1s,1h"),
 	}))
@@ -189,7 +189,7 @@ func secrets(cfg *config.Config) [4]string {
 	return [4]string{cfg.Admin.Token.Reveal(), cfg.Auth.JWTSecret.Reveal(), cfg.Token.Secret.Reveal(), cfg.Payment.SandboxSecret.Reveal()}
 }
 
-func TestSecretsAreGeneratedOnceAndKeptPrivate(t *testing.T) {
+func TestFillSecrets_GeneratesOnceWithPrivateMode(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	first := filled(t, dir)
 	seen := map[string]bool{}
@@ -224,7 +224,7 @@ func TestSecretsAreGeneratedOnceAndKeptPrivate(t *testing.T) {
 	}
 }
 
-func TestAConfiguredSecretIsNeitherReplacedNorWritten(t *testing.T) {
+func TestFillSecrets_KeepsConfiguredSecret(t *testing.T) {
 	cfg := config.Default()
 	cfg.DataDir = t.TempDir()
 	cfg.Admin.Token = config.NewSecret(hidden)
@@ -239,7 +239,7 @@ func TestAConfiguredSecretIsNeitherReplacedNorWritten(t *testing.T) {
 	}
 }
 
-func TestProcessesThatStartTogetherShareSecrets(t *testing.T) {
+func TestFillSecrets_ConcurrentProcessesShareSecrets(t *testing.T) {
 	dir := t.TempDir()
 	var group sync.WaitGroup
 	got := make([][4]string, 8)
@@ -261,7 +261,7 @@ func TestProcessesThatStartTogetherShareSecrets(t *testing.T) {
 	}
 }
 
-func TestReadSecretsMakesNothing(t *testing.T) {
+func TestReadSecrets_CreatesNothing(t *testing.T) {
 	cfg := config.Default()
 	cfg.DataDir = filepath.Join(t.TempDir(), "none")
 	if err := cfg.ReadSecrets(); err != nil {
@@ -272,7 +272,7 @@ func TestReadSecretsMakesNothing(t *testing.T) {
 	}
 }
 
-func TestDamagedSecretFilesAreErrors(t *testing.T) {
+func TestFillSecrets_DamagedFileIsAnError(t *testing.T) {
 	for name, spoil := range map[string]func(path string) error{
 		"short":     func(path string) error { return os.WriteFile(path, []byte("x\n"), 0o600) },
 		"empty":     func(path string) error { return os.WriteFile(path, nil, 0o600) },
@@ -292,7 +292,7 @@ func TestDamagedSecretFilesAreErrors(t *testing.T) {
 	}
 }
 
-func TestADirectoryOfSecretsThatEverybodyMayWriteToIsNotUsed(t *testing.T) {
+func TestFillSecrets_RefusesWorldWritableDirectory(t *testing.T) {
 	for mode, taken := range map[os.FileMode]bool{0o700: true, 0o755: true, 0o777: false, 0o703: false, 0o777 | os.ModeSticky: true} {
 		for _, kept := range []bool{true, false} {
 			cfg := config.Default()

@@ -32,7 +32,7 @@ var sharing = map[string][]config.Setting{
 	"all parsed": {set("store.dsn", "mysql:u:p/@ss:w@rd@tcp([::1]:3306)/db")},
 }
 
-func TestInstancesThatShareMustShareTheirSecrets(t *testing.T) {
+func TestLoad_SharedServersNeedConfiguredSecrets(t *testing.T) {
 	for name, settings := range sharing {
 		_, err := config.Load(sources(settings))
 		for _, key := range ownSecrets {
@@ -60,7 +60,7 @@ func TestInstancesThatShareMustShareTheirSecrets(t *testing.T) {
 }
 
 // A kind that is misspelt is one mistake, and what was meant is not guessed.
-func TestAnUnknownLedgerIsTheOnlyThingSaid(t *testing.T) {
+func TestLoad_UnknownLedgerIsOneError(t *testing.T) {
 	_, err := config.Load(sources(append(secretsSet(), set("ledger.kind", "reddis"), set("redis.addrs", "127.0.0.1:6379"))))
 	if err == nil || !strings.HasPrefix(err.Error(), "--set: ledger.kind: ") || strings.Contains(err.Error(), "\n") {
 		t.Errorf("got %v", err)
@@ -73,7 +73,7 @@ func TestAnUnknownLedgerIsTheOnlyThingSaid(t *testing.T) {
 
 // The shop's public keys are the same for all instances; a secret beside them
 // is one more way in, for who wants it.
-func TestInstancesThatShareNeedNoJWTSecretBesideTheShopsKeys(t *testing.T) {
+func TestLoad_PublicKeysReplaceJWTSecret(t *testing.T) {
 	const jwt, url = "auth.jwt_secret", "https://login.example/keys"
 	for name, settings := range sharing {
 		settings = append([]config.Setting{set("auth.jwks_url", url)}, settings...)
@@ -105,7 +105,7 @@ func TestInstancesThatShareNeedNoJWTSecretBesideTheShopsKeys(t *testing.T) {
 	}
 }
 
-func TestTimeoutsFollowTheLedgerUnlessTheyAreSet(t *testing.T) {
+func TestTimeouts_DefaultDependsOnLedger(t *testing.T) {
 	for _, c := range []struct {
 		name           string
 		settings       []config.Setting
@@ -127,7 +127,7 @@ func TestTimeoutsFollowTheLedgerUnlessTheyAreSet(t *testing.T) {
 	}
 }
 
-func TestWorkersFollowTheStoreUnlessTheyAreSet(t *testing.T) {
+func TestWorkers_DefaultDependsOnStore(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		settings []config.Setting
@@ -155,7 +155,7 @@ func TestWorkersFollowTheStoreUnlessTheyAreSet(t *testing.T) {
 	}
 }
 
-func TestPartsForOneInstanceAndKeysForEverybodyAreWarnedOf(t *testing.T) {
+func TestWarnings_SingleInstancePartsAndMissingAudience(t *testing.T) {
 	for name, want := range map[string]int{"redis": 1, "mysql": 1, "both": 0} {
 		cfg, err := config.Load(sources(append(append(secretsSet(), set("payment.sandbox_page", "false")), sharing[name]...)))
 		if err != nil {
@@ -179,7 +179,7 @@ func TestPartsForOneInstanceAndKeysForEverybodyAreWarnedOf(t *testing.T) {
 	}
 }
 
-func TestAPayPageForAnybodyIsWarnedOfWhereRealOrdersAre(t *testing.T) {
+func TestWarnings_SandboxPageWithSharedServers(t *testing.T) {
 	for name := range sharing {
 		cfg, err := config.Load(sources(append(secretsSet(), sharing[name]...)))
 		if err != nil {
@@ -191,7 +191,7 @@ func TestAPayPageForAnybodyIsWarnedOfWhereRealOrdersAre(t *testing.T) {
 	}
 }
 
-func TestAStoreAddressPrintsWithoutItsPassword(t *testing.T) {
+func TestDSN_PrintsWithoutPassword(t *testing.T) {
 	for dsn, want := range map[config.DSN]string{
 		"":                                    "",
 		"sqlite:/a/b.db":                      "sqlite:/a/b.db",
@@ -228,7 +228,7 @@ func TestAStoreAddressPrintsWithoutItsPassword(t *testing.T) {
 	}
 }
 
-func TestListsOfServersAreReadFromFileAndText(t *testing.T) {
+func TestLoad_ServerListsFromFileAndText(t *testing.T) {
 	file := writeFile(t, "ledger: {kind: redis}\nredis: {addrs: ['a:1', 'b:2']}\n")
 	secrets := sources(secretsSet()).Environ
 	for _, from := range []config.Sources{
@@ -245,7 +245,7 @@ func TestListsOfServersAreReadFromFileAndText(t *testing.T) {
 	}
 }
 
-func TestAStoreAddressWithoutItsSchemeIsToldToHaveOne(t *testing.T) {
+func TestLoad_StoreDSNNeedsScheme(t *testing.T) {
 	for _, dsn := range []string{"hunter2:hunter2@tcp(h:1)/d", "postgres:u:hunter2@h/d", "hunter2"} {
 		_, err := config.Load(sources([]config.Setting{set("store.dsn", dsn)}))
 		if err == nil || !strings.Contains(err.Error(), "must begin with mysql: or sqlite:") || strings.Contains(err.Error(), "hunter2") {

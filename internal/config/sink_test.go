@@ -21,7 +21,7 @@ func loadText(t *testing.T, text string, environ ...string) (*Config, error) {
 	return cfg, err
 }
 
-func TestSinks_AreReadWithDefaults(t *testing.T) {
+func TestSinks_HaveDefaults(t *testing.T) {
 	cfg, err := loadText(t, `
 sinks:
   - name: shop
@@ -86,7 +86,7 @@ sinks:
 	}
 }
 
-func TestSinks_NoSecretsForCommandsThatSendNoEvents(t *testing.T) {
+func TestSinks_CommandsWithoutEventsNeedNoSecrets(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seckill.yaml")
 	if err := os.WriteFile(path, []byte("sinks: [{name: shop, url: 'https://shop.example.com'}]\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -102,7 +102,7 @@ func TestSinks_NoSecretsForCommandsThatSendNoEvents(t *testing.T) {
 	}
 }
 
-func TestSinks_AllMistakesAreToldWithTheirLines(t *testing.T) {
+func TestSinks_ReportsAllErrorsWithLines(t *testing.T) {
 	_, err := loadText(t, `sinks:
   - name: shop
     url: http://10.0.0.1/hook
@@ -150,7 +150,7 @@ func TestSinks_AllMistakesAreToldWithTheirLines(t *testing.T) {
 }
 
 // One mistake is told in one line: what follows from it is not.
-func TestSinks_OneMistakeIsOneLine(t *testing.T) {
+func TestSinks_OneMistakeIsOneError(t *testing.T) {
 	const good = "secret: " + goodWhsec + ", url: 'https://shop.example.com'"
 	cases := []struct{ sinks, want string }{
 		{"{name: shop, " + good + "}, {name: shop, " + good + "}", ":1: sinks[1].name: is also the name of sinks[0]"},
@@ -191,7 +191,7 @@ func TestSinks_TopicOfTheQueueIsRefused(t *testing.T) {
 	}
 }
 
-func TestSinks_AreSetInTheFileOnly(t *testing.T) {
+func TestSinks_OnlyFromFile(t *testing.T) {
 	for _, key := range []string{"sinks", "sinks[0].url", "sinks.shop.url"} {
 		_, err := Load(Sources{Flags: []Setting{{Flag: "--set", Key: key, Value: "x"}}})
 		if err == nil || err.Error() != "--set: "+key+": sinks are set in the configuration file only" {
