@@ -53,29 +53,49 @@ func (p *parts) tellOthers() {
 	}
 	p.memory.Doubt() // whom the others note is not heard yet
 	p.hearing.fence = p.newFence()
-	p.catalog.CatchUp = p.catchUp
-	p.catalog.OnSoldOut = func(product uint32, asked time.Time) {
-		p.board.Post(notify.Notice{Kind: notify.SoldOut, Product: product, At: p.clock.Now().Add(-time.Since(asked))})
-	}
-	p.catalog.OnUnitsBack = func(product uint32) {
-		p.board.Post(notify.Notice{Kind: notify.UnitsBack, Product: product})
-	}
-	// Another instance may have rebuilt it, from the store: whom the ledger then
-	// remembers is told to nobody. This instance may have read a ledger that had
-	// lost them, or have been away when they bought.
-	p.catalog.OnRebuilt = func(product *seckill.Product) {
-		p.sawRebuilt(product)
-		p.memory.DoubtGroup(product.Group)
-		if !product.Rebuilding {
-			ask(p.hearing.rescan)
-		}
-	}
-	// Who rebuilds waits for what others have promised; not for long.
-	p.catalog.OnClosing = func() { p.signals.heard(dutyPromise) }
+	p.catalog.Peers = peers{p}
+	p.catalog.Follow(peers{p})
 	p.signals.tell = func(duty string) {
 		p.board.Post(notify.Notice{Kind: notify.DutyDue, Duty: duty})
 	}
 }
+
+// peers are the other instances.
+type peers struct{ p *parts }
+
+// ProductChanged tells the others that a product is to be read again.
+func (to peers) ProductChanged(product uint32) { to.p.changed(product) }
+
+// SoldOut tells the others that no unit was free.
+func (to peers) SoldOut(product uint32, asked time.Time) {
+	to.p.board.Post(notify.Notice{Kind: notify.SoldOut, Product: product, At: to.p.clock.Now().Add(-time.Since(asked))})
+}
+
+// UnitsBack tells the others that units are free.
+func (to peers) UnitsBack(product uint32) {
+	to.p.board.Post(notify.Notice{Kind: notify.UnitsBack, Product: product})
+}
+
+// CatchUp waits until the others were heard.
+func (to peers) CatchUp(s *sale.Sale, raise func()) { to.p.catchUp(s, raise) }
+
+// LedgerRebuilt doubts the buyers of the group. Another instance may have rebuilt
+// the ledger, from the store: whom it then remembers is told to nobody. This
+// instance may have read a ledger that had lost them, or have been away when they
+// bought.
+func (to peers) LedgerRebuilt(product *seckill.Product) {
+	to.p.memory.DoubtGroup(product.Group)
+	if !product.Rebuilding {
+		ask(to.p.hearing.rescan)
+	}
+}
+
+// RebuildBegins writes the promises of this instance: who rebuilds waits for what
+// others have promised; not for long.
+func (to peers) RebuildBegins() { to.p.signals.heard(dutyPromise) }
+
+// ProductGone leaves the sale to its closer.
+func (to peers) ProductGone(*sale.Sale) {}
 
 // newFence tells when the notes of the ledger have been heard.
 func (p *parts) newFence() *notify.Fence {

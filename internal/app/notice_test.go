@@ -135,13 +135,15 @@ func (c catalogue) CurrentProducts(context.Context) ([]seckill.Product, error) {
 // that the ledger sells, one that the store has taken over, and a direct one.
 func listeners(t *testing.T, publish func(mark uint64)) (p *parts, async, taken, direct *sale.Sale) {
 	t.Helper()
-	p = &parts{log: slog.New(slog.DiscardHandler), hearing: newHearing(), memory: sale.NewMemory()}
+	p = &parts{
+		log: slog.New(slog.DiscardHandler), hearing: newHearing(), memory: sale.NewMemory(), board: notify.Nobody{}, clock: sale.NewClock(nil, nil),
+	}
 	p.book.fence = func(_ context.Context, mark uint64) (int, bool, error) { publish(mark); return 1, false, nil }
 	p.catalog = sale.NewCatalog(catalogue{
 		{ID: 1, Strategy: seckill.StrategyAsync}, {ID: 2, Strategy: seckill.StrategyAsync, Seller: seckill.SellerStore, StoreOpen: true}, {ID: 3, Strategy: seckill.StrategyDirect},
 	})
 	p.hearing.fence = p.newFence()
-	p.catalog.CatchUp = p.catchUp
+	p.catalog.Peers = peers{p}
 	rig.Must(t, p.catalog.Refresh(t.Context()))
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})

@@ -169,7 +169,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 	}
 	p.catalog, p.memory = sale.NewCatalog(p.store), sale.NewMemory()
 	p.silences = sale.NewSilences(p.catalog, time.Now)
-	p.catalog.OnRebuilt = p.sawRebuilt
+	p.catalog.Follow(rebuildFollower{p: p})
 	p.alerter.IsTest(p.catalog.IsTest)
 	p.tellOthers()
 	if err := p.keepInstance(ctx); err != nil { // before the epochs are read
@@ -190,9 +190,8 @@ func (p *parts) buildSale(ctx context.Context) error {
 		Mover: p.mover, Logger: p.log, Strategies: []seckill.Strategy{
 			seckill.StrategyAsync, seckill.StrategyDirect, seckill.StrategySharded, seckill.StrategyDualWrite,
 		},
-		OnCreated: func() { p.signals.wake(dutyKeep) }, OnEnded: p.saleEnded, Note: p.memory.Learn,
-		OnChanged: p.changed, OnBehind: p.storeBehind, OnUnbuilt: p.notRecovered, Holder: p.holder(), Promises: p.promises, Others: !p.alone(), Patience: p.cfg.PurchaseTimeout(), Apart: p.cfg.SharedLedger(),
-		CheckWitness: p.checkWitness,
+		Memory: p.memory, Duties: p.signals, Alerts: p.alerter, Peers: peers{p}, Closer: closer{p: p}, Witness: witness{p},
+		Holder: p.holder(), Promises: p.promises, Others: !p.alone(), Patience: p.cfg.PurchaseTimeout(), Apart: p.cfg.SharedLedger(),
 	})
 	p.keeper = sale.NewKeeper(p.lifecycle, p.cfg.Preheat.Lead, p.saleEnded, p.signals.lost)
 	var synced purchase.Journal // no interface around a nil journal
@@ -221,7 +220,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Recoverer: p.lifecycle,
 		Deadline: p.cfg.Reconcile.Deadline, Logger: p.log, OnReport: p.reported,
 	}
-	p.catalog.OnGone = p.saleGone
+	p.catalog.Follow(closer{p: p})
 	p.metrics.Register(&metrics.Sales{
 		Products: p.shownSales, Stats: p.lifecycle.Stats, ClockSteps: p.clock.Steps,
 		TakenOver: p.takenOver, Instructions: p.lifecycle.InstructionsWaiting, Journal: p.book.journal,
@@ -249,6 +248,18 @@ func (p *parts) holder() string {
 	return ""
 }
 
+// closer closes sales at this instance.
+type closer struct {
+	sale.NoFollower
+	p *parts
+}
+
+// SaleEnded closes a sale that is over.
+func (c closer) SaleEnded(product uint32) { c.p.saleEnded(product) }
+
+// ProductGone closes the sale of a product that was deleted.
+func (c closer) ProductGone(s *sale.Sale) { c.p.saleGone(s) }
+
 // saleEnded stops a sale's batchers and asks for its last count.
 func (p *parts) saleEnded(product uint32) {
 	if s := p.catalog.Find(product); s != nil {
@@ -257,7 +268,7 @@ func (p *parts) saleEnded(product uint32) {
 			p.memory.Forget(s.Terms().Group)
 		}
 	}
-	p.signals.wake(dutyReconcile) // which sales have ended, it reads in the store
+	p.signals.Wake(dutyReconcile) // which sales have ended, it reads in the store
 }
 
 // saleGone gives up what this instance keeps for a product that was deleted.
@@ -350,7 +361,7 @@ func (p *parts) buildOrders(ctx context.Context, opt Options) error {
 	p.orders = &order.Desk{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Catalog: p.catalog, Providers: p.providers, PayPages: p.payPages,
 		BackURL:  p.backURL,
-		OnReturn: p.returned, OnRefund: func() { p.signals.wake(dutyRefund) },
+		OnReturn: p.returned, OnRefund: func() { p.signals.Wake(dutyRefund) },
 		OnPayment: p.paid, Keeps: p.keeper.Keeps,
 	}
 	var source worker.Source = p.queue
@@ -387,7 +398,7 @@ func (p *parts) buildOrders(ctx context.Context, opt Options) error {
 func (p *parts) returned(o *seckill.Order) {
 	s := p.catalog.Find(o.ProductID)
 	if s == nil || !s.Terms().SoldByStore() {
-		p.signals.wake(dutyRelease)
+		p.signals.Wake(dutyRelease)
 		return
 	}
 	s.ClearSoldOut()

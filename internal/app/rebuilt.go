@@ -8,6 +8,7 @@ import (
 
 	"seckill"
 	"seckill/internal/alert"
+	"seckill/internal/sale"
 )
 
 const (
@@ -57,6 +58,15 @@ func (r *rebuilds) tidy(now time.Time) {
 	defer r.mu.Unlock()
 	maps.DeleteFunc(r.of, func(_ uint32, e *epochs) bool { return now.Sub(e.at[rebuiltOften-1]) > rebuiltWithin })
 }
+
+// rebuildFollower has rebuilds counted.
+type rebuildFollower struct {
+	sale.NoFollower
+	p *parts
+}
+
+// LedgerRebuilt counts a rebuild.
+func (f rebuildFollower) LedgerRebuilt(product *seckill.Product) { f.p.sawRebuilt(product) }
 
 // sawRebuilt tells operators of a ledger that does not come to rest. Each
 // rebuild is in order; that there is always another is not, and nobody would

@@ -48,8 +48,8 @@ func (s *signals) heard(name string) {
 	}
 }
 
-// wake wakes a duty, wherever it runs.
-func (s *signals) wake(name string) {
+// Wake wakes a duty, wherever it runs.
+func (s *signals) Wake(name string) {
 	loop := s.loop(name)
 	if loop != nil {
 		loop.Wake()

@@ -15,7 +15,6 @@ import (
 	"seckill/internal/background"
 	"seckill/internal/queue"
 	"seckill/internal/store"
-	"seckill/internal/worker"
 )
 
 const (
@@ -161,19 +160,6 @@ func (p *parts) mustRecover(product uint32, cause error) {
 	p.alerter.Raise(alert.MustRecover, product, fmt.Errorf("%w; %s recovered by itself", cause, p.concerned(product)))
 }
 
-// notRecovered tells an operator that a product stays busy, and why.
-func (p *parts) notRecovered(product uint32, err error) {
-	p.alerter.Raise(alert.NotRecovered, product, err)
-}
-
-// storeBehind tells an operator of a store that was set back. A worker compares
-// what was acknowledged, which tells nothing when the queue began anew after the
-// store's copy was made; epochs go on.
-func (p *parts) storeBehind(product uint32, ledger, store uint64) {
-	p.alerter.Raise(alert.StoreOlder, product, fmt.Errorf("%w: the ledger is of epoch %d, the store has opened %d; "+
-		"stop and restore a newer store, or accept that the orders in between are lost", worker.ErrStoreOlder, ledger, store))
-}
-
 // namedMost is how many products an alert of all of them names.
 const namedMost = 10
 
@@ -209,7 +195,7 @@ func listed(products []uint32) string {
 func (p *parts) look(ctx context.Context, product uint32) {
 	if product == 0 {
 		if err := p.catalog.Refresh(ctx); err == nil {
-			p.signals.wake(dutyKeep)
+			p.signals.Wake(dutyKeep)
 		}
 		return
 	}

@@ -36,3 +36,9 @@ func (p *parts) checkBefore(ctx context.Context) {
 		p.log.Warn("witness not checked before the start", "error", err)
 	}
 }
+
+// witness has the desk check it before a rebuild.
+type witness struct{ p *parts }
+
+// CheckWitness looks for a loss of the queue.
+func (w witness) CheckWitness(ctx context.Context) error { return w.p.checkWitness(ctx) }

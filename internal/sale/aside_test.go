@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/alert"
 	"seckill/internal/ledger"
 	"seckill/internal/sale"
 	"seckill/test/rig"
@@ -60,16 +61,21 @@ func TestShardsAreBuiltSideBySide(t *testing.T) {
 	}
 }
 
+// alerts are those that a desk has raised.
+type alerts []error
+
+func (a *alerts) Raise(_ alert.Kind, _ uint32, err error) { *a = append(*a, err) }
+
 // One failure is what a failover in the middle costs; from the second on an
 // operator hears of it, and the duty's rounds show it from the first.
 func TestARebuildThatFailsAgainIsTold(t *testing.T) {
 	r := rig.New(t)
 	r.Open(t, 1, 5)
-	var told []error
+	var told alerts
 	lifecycle := sale.NewLifecycle(sale.LifecycleOptions{
 		Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Catalog: r.Catalog, Clock: r.Clock, Lanes: r.Lanes, Mover: r.Mover, Logger: quiet,
 		Strategies: []seckill.Strategy{seckill.StrategyAsync},
-		OnUnbuilt:  func(_ uint32, err error) { told = append(told, err) },
+		Alerts:     &told,
 	})
 	k := sale.NewKeeper(lifecycle, time.Minute, func(uint32) {}, recoverWith(lifecycle))
 	r.LoseJournal(t)

@@ -109,35 +109,18 @@ type ProductReader interface {
 // one atomic load; the store is read once a second and after each change of this
 // instance. Older sales are in the store alone.
 type Catalog struct {
-	// OnSoldOut and OnUnitsBack, set before the first Refresh, are told what
-	// this instance has learned of a product's free units. They must not block.
-	OnSoldOut   func(product uint32, asked time.Time)
-	OnUnitsBack func(product uint32)
-	// CatchUp, set as they are, has a flag raised when this instance has heard of
-	// everybody who had bought elsewhere before, or never if it cannot tell. It
-	// must not block.
-	CatchUp func(s *Sale, raise func())
-	// OnRebuilt, set as they are, is told of a new epoch of a product's ledger
-	// before these terms are seen, while it is rebuilding, and again when it is
-	// installed: the ledger then remembers buyers of whom this instance may never
-	// have heard, because they came from the store. Before the first epoch nobody
-	// has bought. It must neither block nor change the product.
-	OnRebuilt func(p *seckill.Product)
-	// OnClosing, set as they are, is told that a ledger is about to be rebuilt,
-	// here or by another instance, after its terms are seen: what it promised is
-	// to be written now. It must not block.
-	OnClosing func()
-	// OnGone, set as they are, is told of a product that was deleted, after nobody
-	// finds it any more. It must not block.
-	OnGone func(s *Sale)
+	// Peers are the other instances. Set it, and call Follow, before the first
+	// Refresh.
+	Peers Peers
 
-	tests    sync.Map // ids of deleted test products, without values
-	source   ProductReader
-	sales    atomic.Pointer[map[uint32]*Sale]
-	readings *together
-	read     time.Time   // when the last reading ended
-	away     atomic.Bool // the last reading failed
-	waiting  waiting
+	followers []Follower
+	tests     sync.Map // ids of deleted test products, without values
+	source    ProductReader
+	sales     atomic.Pointer[map[uint32]*Sale]
+	readings  *together
+	read      time.Time   // when the last reading ended
+	away      atomic.Bool // the last reading failed
+	waiting   waiting
 
 	mu      sync.Mutex              // of all:
 	past    map[uint32]*pastReading // products that are not current, asked for since the last reading
@@ -156,13 +139,14 @@ type pastReading struct {
 // NewCatalog makes an empty catalogue.
 func NewCatalog(source ProductReader) *Catalog {
 	c := &Catalog{
-		source: source, OnSoldOut: func(uint32, time.Time) {}, OnUnitsBack: func(uint32) {},
-		CatchUp:   func(_ *Sale, raise func()) { raise() }, // nobody sells elsewhere
-		OnRebuilt: func(*seckill.Product) {}, OnClosing: func() {}, OnGone: func(*Sale) {}, readings: newTogether(), past: make(map[uint32]*pastReading),
+		source: source, Peers: Alone{}, readings: newTogether(), past: make(map[uint32]*pastReading),
 	}
 	c.sales.Store(&map[uint32]*Sale{})
 	return c
 }
+
+// Follow has a follower called for what the catalogue reads.
+func (c *Catalog) Follow(f Follower) { c.followers = append(c.followers, f) }
 
 // Find is the sale of a current product, or nil.
 func (c *Catalog) Find(id uint32) *Sale { return (*c.sales.Load())[id] }
@@ -275,7 +259,9 @@ func (c *Catalog) reread(ctx context.Context) error {
 			s = &Sale{ID: p.ID, catalog: c}
 		}
 		if before := s.terms.Load(); before != nil && rebuilt(before, p) {
-			c.OnRebuilt(p)
+			for _, f := range c.followers {
+				f.LedgerRebuilt(p)
+			}
 		}
 		before := s.replace(p)
 		s.watchMark(before, p, now, gap)
@@ -291,7 +277,9 @@ func (c *Catalog) reread(ctx context.Context) error {
 	c.looked, c.visited = 0, 0
 	c.mu.Unlock()
 	if closing {
-		c.OnClosing()
+		for _, f := range c.followers {
+			f.RebuildBegins()
+		}
 	}
 	for id, s := range old {
 		if next[id] == nil {
@@ -306,7 +294,9 @@ func (c *Catalog) gone(s *Sale) {
 	if s.Terms().Test {
 		c.tests.Store(s.ID, nil)
 	}
-	c.OnGone(s)
+	for _, f := range c.followers {
+		f.ProductGone(s)
+	}
 }
 
 // rebuilt reports whether a product's ledger has begun a new epoch, or was

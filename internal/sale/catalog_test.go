@@ -307,17 +307,30 @@ func TestStatsAddUpOverLedgerQueueAndStore(t *testing.T) {
 	rig.Refused(t, err, seckill.CodeBusy)
 }
 
+// rebuildNews is one call for a rebuilt ledger.
+type rebuildNews struct {
+	done bool
+	seen uint64 // epoch that the catalogue shows
+}
+
+type rebuildFollower struct {
+	sale.NoFollower
+	catalog *sale.Catalog
+	told    []rebuildNews
+}
+
+func (f *rebuildFollower) LedgerRebuilt(p *seckill.Product) {
+	f.told = append(f.told, rebuildNews{!p.Rebuilding, f.catalog.Find(p.ID).Terms().Epoch})
+}
+
 // Who keeps what a ledger remembers hears of a new epoch before anybody sees its
 // terms, and again when it is installed.
 func TestARebuildIsToldBeforeItsTermsAreSeen(t *testing.T) {
 	source := &shelf{}
 	c := sale.NewCatalog(source)
-	type word struct {
-		done bool
-		seen uint64 // epoch
-	}
-	var told []word
-	c.OnRebuilt = func(p *seckill.Product) { told = append(told, word{!p.Rebuilding, c.Find(p.ID).Terms().Epoch}) }
+	type word = rebuildNews
+	follower := &rebuildFollower{catalog: c}
+	c.Follow(follower)
 	for _, step := range []struct {
 		epoch      uint64
 		rebuilding bool
@@ -333,13 +346,13 @@ func TestARebuildIsToldBeforeItsTermsAreSeen(t *testing.T) {
 		{2, false, nil},
 		{3, false, []word{{true, 2}}}, // between two looks
 	} {
-		told = nil
+		follower.told = nil
 		source.products = []seckill.Product{
 			{ID: 1, Group: 1, Strategy: seckill.StrategyAsync, Epoch: step.epoch, Rebuilding: step.rebuilding},
 			{ID: 2, Group: 1, Strategy: seckill.StrategyDirect, Epoch: step.epoch, Rebuilding: step.rebuilding},
 		}
 		rig.Must(t, c.Refresh(t.Context()))
-		if !slices.Equal(told, step.told) {
+		if told := follower.told; !slices.Equal(told, step.told) {
 			t.Errorf("at epoch %d, rebuilding %v: told %v, want %v", step.epoch, step.rebuilding, told, step.told)
 		}
 	}

@@ -23,19 +23,27 @@ func rehearsed(t *testing.T, r *rig.Rig, id uint32, changes ...func(*seckill.Pro
 	return r.Stored(t, id)
 }
 
+// goneSales are the sales that the catalogue has given up.
+type goneSales struct {
+	sale.NoFollower
+	ids []uint32
+}
+
+func (g *goneSales) ProductGone(s *sale.Sale) { g.ids = append(g.ids, s.ID) }
+
 func TestDelete_TakesOrdersAndMarks(t *testing.T) {
 	for _, shape := range []func(*seckill.Product){rig.Limit(2), rig.Shards(4)} {
 		r := rig.New(t)
 		p := rehearsed(t, r, 1, shape)
-		var gone []uint32
-		r.Catalog.OnGone = func(s *sale.Sale) { gone = append(gone, s.ID) }
+		gone := &goneSales{}
+		r.Catalog.Follow(gone)
 		orders, err := r.Lifecycle.Delete(t.Context(), 1, rig.Operator)
 		rig.Must(t, err)
 		if orders != 2 {
 			t.Errorf("%d orders were deleted, want 2", orders)
 		}
-		if r.Catalog.Find(1) != nil || len(gone) != 1 || !r.Catalog.IsTest(1) {
-			t.Errorf("the catalogue has it, told %v, and knows it as a test: %t", gone, r.Catalog.IsTest(1))
+		if r.Catalog.Find(1) != nil || len(gone.ids) != 1 || !r.Catalog.IsTest(1) {
+			t.Errorf("the catalogue has it, told %v, and knows it as a test: %t", gone.ids, r.Catalog.IsTest(1))
 		}
 		f := r.Figures(t, p)
 		if f.Marked != 0 || f.Orders != 0 || f.Available != 0 || f.Open {

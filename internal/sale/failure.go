@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"seckill"
+	"seckill/internal/alert"
 )
 
 // failuresToTell is how many rebuilds of a product fail in a row before an
@@ -70,7 +71,7 @@ func (d *Lifecycle) rebuilt(ctx context.Context, product uint32, err error) {
 	case errors.Is(ctx.Err(), context.Canceled) || seckill.CodeWrongState.In(err):
 	default:
 		if times := d.failures.add(product, err); times >= failuresToTell {
-			d.unbuilt(product, fmt.Errorf("%d tries in a row have failed, and it is tried again: %w", times, err))
+			d.alerts.Raise(alert.NotRecovered, product, fmt.Errorf("%d tries in a row have failed, and it is tried again: %w", times, err))
 		}
 	}
 }

@@ -80,7 +80,7 @@ func (f *flag) news() bool {
 // instant before the ledger was asked and said that no unit is free.
 func (s *Sale) MarkSoldOut(asked time.Time) {
 	if s.flag.news() {
-		s.catalog.OnSoldOut(s.ID, asked)
+		s.catalog.Peers.SoldOut(s.ID, asked)
 	}
 	s.raise(asked, soldOutLife)
 }
@@ -106,7 +106,7 @@ func (s *Sale) raise(asked time.Time, life time.Duration) {
 	if !s.flag.outlasts(until, raiseStep) {
 		return
 	}
-	s.catalog.CatchUp(s, func() {
+	s.catalog.Peers.CatchUp(s, func() {
 		s.calls.after(func() { s.flag.raise(asked, until) })
 	})
 }
@@ -115,7 +115,7 @@ func (s *Sale) raise(asked time.Time, life time.Duration) {
 func (s *Sale) ClearSoldOut() {
 	s.lower()
 	s.flag.told.Store(0) // the next time it is raised is news
-	s.catalog.OnUnitsBack(s.ID)
+	s.catalog.Peers.UnitsBack(s.ID)
 }
 
 // HearUnitsBack lowers the flag on another instance's word.

@@ -20,10 +20,20 @@ type behind struct {
 func newBehind(t *testing.T) *behind {
 	t.Helper()
 	b := &behind{catalog: sale.NewCatalog(&shelf{products: []seckill.Product{{ID: 1}}})}
-	b.catalog.CatchUp = func(_ *sale.Sale, raise func()) { b.raises = append(b.raises, raise) }
+	b.catalog.Peers = catchingUp{behind: b}
 	rig.Must(t, b.catalog.Refresh(t.Context()))
 	b.Sale = b.catalog.Find(1)
 	return b
+}
+
+// catchingUp holds back every flag until catchesUp.
+type catchingUp struct {
+	sale.Alone
+	behind *behind
+}
+
+func (c catchingUp) CatchUp(_ *sale.Sale, raise func()) {
+	c.behind.raises = append(c.behind.raises, raise)
 }
 
 // catchesUp has everything raised that waits.

@@ -16,6 +16,7 @@ import (
 // instance has a lifecycle of its own over the rig's store and ledger.
 type instance struct {
 	*sale.Lifecycle
+	sale.Alone
 	mu      sync.Mutex
 	changed []uint32
 }
@@ -25,13 +26,15 @@ func newInstance(r *rig.Rig, holder string) *instance {
 	i.Lifecycle = sale.NewLifecycle(sale.LifecycleOptions{
 		Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Catalog: sale.NewCatalog(r.Store), Clock: r.Clock,
 		Lanes: r.Lanes, Logger: quiet, Strategies: []seckill.Strategy{seckill.StrategyAsync}, Holder: holder,
-		OnChanged: func(product uint32) {
-			i.mu.Lock()
-			defer i.mu.Unlock()
-			i.changed = append(i.changed, product)
-		},
+		Peers: i,
 	})
 	return i
+}
+
+func (i *instance) ProductChanged(product uint32) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.changed = append(i.changed, product)
 }
 
 func (i *instance) told() []uint32 {
@@ -153,30 +156,38 @@ func TestAFlagRaisedOnAnothersWordFallsEarlier(t *testing.T) {
 	}
 }
 
+// flagNews counts what an instance has told its peers of flags.
+type flagNews struct {
+	sale.Alone
+	raised, lowered int
+}
+
+func (n *flagNews) SoldOut(uint32, time.Time) { n.raised++ }
+func (n *flagNews) UnitsBack(uint32)          { n.lowered++ }
+
 func TestFlagsAreToldWhenTheyAreNews(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		catalog := sale.NewCatalog(&shelf{products: []seckill.Product{{ID: 1}}})
-		raised, lowered := 0, 0
-		catalog.OnSoldOut = func(product uint32, asked time.Time) { raised++ }
-		catalog.OnUnitsBack = func(product uint32) { lowered++ }
+		told := &flagNews{}
+		catalog.Peers = told
 		rig.Must(t, catalog.Refresh(t.Context()))
 		on := catalog.Find(1)
 		for range 1000 { // a crowd, for a second
 			on.MarkSoldOut(time.Now())
 			wait(time.Millisecond)
 		}
-		if raised < 3 || raised > 10 {
-			t.Errorf("told %d times in a second", raised)
+		if told.raised < 3 || told.raised > 10 {
+			t.Errorf("told %d times in a second", told.raised)
 		}
 		on.ClearSoldOut()
-		before := raised
+		before := told.raised
 		on.MarkSoldOut(time.Now())
-		if lowered != 1 || raised != before+1 {
-			t.Errorf("cleared %d times, raised %d times after", lowered, raised-before)
+		if told.lowered != 1 || told.raised != before+1 {
+			t.Errorf("cleared %d times, raised %d times after", told.lowered, told.raised-before)
 		}
 		on.HearUnitsBack() // what others told is not told again
 		on.HearSoldOut(0)
-		if lowered != 1 || raised != before+1 || !on.SoldOut() {
+		if told.lowered != 1 || told.raised != before+1 || !on.SoldOut() {
 			t.Error("an echo")
 		}
 	})

@@ -156,12 +156,12 @@ func (d *Lifecycle) instruct(ctx context.Context, id uint32, in seckill.Instruct
 	d.catalog.instructed(id, kept)
 	d.log.Warn("the store is away: the ledger stops the sale, and keeps the instruction for the store",
 		"product", id, "state", kept.State, "actor", kept.Actor, "instruction", kept.ID, "error", away)
-	d.changed(id)
+	d.peers.ProductChanged(id)
 	if kept.State > in.State {
 		return *s.Terms(), seckill.Errorf(seckill.CodeWrongState, "product %d has ended", id)
 	}
 	if in.State == seckill.SaleEnded {
-		d.ended(id)
+		d.closer.SaleEnded(id)
 	}
 	return *s.Terms(), nil
 }

@@ -61,13 +61,22 @@ func (w *walk) start(i int) {
 	lifecycle := sale.NewLifecycle(sale.LifecycleOptions{
 		Store: store, Ledger: w.rig.Ledger, Queue: w.rig.Queue, Catalog: catalog, Clock: w.rig.Clock, Lanes: w.rig.Lanes, Logger: quiet,
 		Strategies: []seckill.Strategy{seckill.StrategyAsync, seckill.StrategySharded}, Apart: true,
-		OnChanged: func(p uint32) {
-			if other := w.at[1-i]; other != nil {
-				other.catalog.Suspect(p)
-			}
-		},
+		Peers: walkPeer{w: w, at: 1 - i},
 	})
 	w.at[i] = &walker{store: store, catalog: catalog, lifecycle: lifecycle, keeper: sale.NewKeeper(lifecycle, 0, func(uint32) {}, func(uint32) {})}
+}
+
+// walkPeer is the other instance, which hears of every change.
+type walkPeer struct {
+	sale.Alone
+	w  *walk
+	at int
+}
+
+func (p walkPeer) ProductChanged(product uint32) {
+	if other := p.w.at[p.at]; other != nil {
+		other.catalog.Suspect(product)
+	}
 }
 
 func (w *walk) run() {

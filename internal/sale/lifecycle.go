@@ -35,15 +35,14 @@ type Lifecycle struct {
 	mover    *transfer.Mover
 	log      *slog.Logger
 	strat    map[seckill.Strategy]bool
-	created  func()
-	ended    func(product uint32)
-	note     func(group uint32, buyer string)
-	changed  func(product uint32)
-	behind   func(product uint32, ledger, store uint64)
-	unbuilt  func(product uint32, err error)
+	memory   *Memory
+	duties   Waker
+	alerts   Alerter
+	peers    Peers
+	closer   Closer
 	holder   string
 	promises Promises
-	witness  func(ctx context.Context) error
+	witness  WitnessChecker // nil for none
 	apart    bool
 	others   bool
 	patience time.Duration
@@ -71,21 +70,14 @@ type LifecycleOptions struct {
 	Logger  *slog.Logger
 	// Strategies that the wired parts can serve.
 	Strategies []seckill.Strategy
-	// OnCreated is told that a new product may be due for preheating.
-	OnCreated func()
-	// OnEnded is told that the operator ended a sale.
-	OnEnded func(product uint32)
-	// Note remembers a buyer whom the ledger will remember.
-	Note func(group uint32, buyer string)
-	// OnChanged is told that other instances should read a product again. It
-	// must not block.
-	OnChanged func(product uint32)
-	// OnBehind is told that a product's ledger has an epoch that the store has
-	// not opened: an older copy of the store was restored.
-	OnBehind func(product uint32, ledger, store uint64)
-	// OnUnbuilt is told that rebuilds of a product have failed more than once in a
-	// row, with every further one.
-	OnUnbuilt func(product uint32, err error)
+	// Memory remembers the buyers that the ledger will remember; nil for a memory of
+	// the desk's own.
+	Memory *Memory
+	// Duties, Alerts, Peers and Closer may be nil.
+	Duties Waker
+	Alerts Alerter
+	Peers  Peers
+	Closer Closer
 	// Holder is this instance's name among those that share the store; "" when
 	// there are no others.
 	Holder string
@@ -94,10 +86,9 @@ type LifecycleOptions struct {
 	Promises Promises
 	// Others says that other instances may remember answers too.
 	Others bool
-	// CheckWitness asks the queue for what the store has confirmed, and has a
-	// loss noticed and mended; it is called before a rebuild opens an epoch, which
-	// depends on it only where a stream of the queue is lost whole.
-	CheckWitness func(ctx context.Context) error
+	// Witness finds a loss of the queue before a rebuild opens an epoch. A rebuild
+	// depends on it only where a stream of the queue is lost whole; nil for none.
+	Witness WitnessChecker
 	// Apart says that the ledger can fail apart from the store, so that the store
 	// can take a sale over.
 	Apart bool
@@ -125,34 +116,29 @@ func (noPromises) Write(context.Context, []store.Item) error { return nil }
 func NewLifecycle(opt LifecycleOptions) *Lifecycle {
 	d := &Lifecycle{
 		store: opt.Store, ledger: opt.Ledger, queue: opt.Queue, catalog: opt.Catalog,
-		clock: opt.Clock, lanes: opt.Lanes, mover: opt.Mover, log: opt.Logger, created: opt.OnCreated, ended: opt.OnEnded, note: opt.Note,
-		changed: opt.OnChanged, behind: opt.OnBehind, unbuilt: opt.OnUnbuilt, holder: opt.Holder,
-		promises: opt.Promises, witness: opt.CheckWitness, apart: opt.Apart, others: opt.Others, patience: cmp.Or(opt.Patience, defaultPatience), building: make(chan struct{}, buildAtOnce), looks: newTogether(),
+		clock: opt.Clock, lanes: opt.Lanes, mover: opt.Mover, log: opt.Logger,
+		memory: opt.Memory, duties: opt.Duties, alerts: opt.Alerts, peers: opt.Peers, closer: opt.Closer,
+		holder: opt.Holder, promises: opt.Promises, witness: opt.Witness, apart: opt.Apart, others: opt.Others,
+		patience: cmp.Or(opt.Patience, defaultPatience), building: make(chan struct{}, buildAtOnce), looks: newTogether(),
 		strat: make(map[seckill.Strategy]bool),
 	}
-	if d.created == nil {
-		d.created = func() {}
+	if d.memory == nil {
+		d.memory = NewMemory()
+	}
+	if d.duties == nil {
+		d.duties = nobody{}
+	}
+	if d.alerts == nil {
+		d.alerts = nobody{}
+	}
+	if d.peers == nil {
+		d.peers = Alone{}
+	}
+	if d.closer == nil {
+		d.closer = nobody{}
 	}
 	if d.promises == nil {
 		d.promises = noPromises{}
-	}
-	if d.witness == nil {
-		d.witness = func(context.Context) error { return nil }
-	}
-	if d.note == nil {
-		d.note = func(uint32, string) {}
-	}
-	if d.ended == nil {
-		d.ended = func(uint32) {}
-	}
-	if d.changed == nil {
-		d.changed = func(uint32) {}
-	}
-	if d.behind == nil {
-		d.behind = func(uint32, uint64, uint64) {}
-	}
-	if d.unbuilt == nil {
-		d.unbuilt = func(uint32, error) {}
 	}
 	for _, s := range opt.Strategies {
 		d.strat[s] = true
@@ -184,7 +170,7 @@ func (d *Lifecycle) Create(ctx context.Context, p seckill.Product, actor store.A
 		return created, err
 	}
 	d.refreshed(ctx, p.ID)
-	d.created()
+	d.duties.Wake(background.DutyKeep) // it may be due for preheating
 	return created, nil
 }
 
@@ -206,7 +192,7 @@ func (d *Lifecycle) Patch(ctx context.Context, id uint32, patch store.ProductPat
 // refreshed makes a change visible on this instance, and tells the others. The
 // change itself is done; if the catalogue cannot be read now, its own loop will.
 func (d *Lifecycle) refreshed(ctx context.Context, id uint32) {
-	d.changed(id)
+	d.peers.ProductChanged(id)
 	if err := d.catalog.Refresh(ctx); err != nil {
 		d.log.Warn("catalogue not refreshed after a change", "error", err)
 	}
@@ -238,7 +224,7 @@ func (d *Lifecycle) SetState(ctx context.Context, id uint32, state seckill.SaleS
 		return p, err
 	}
 	if unread != nil { // the keeper tells the ledger
-		d.changed(id)
+		d.peers.ProductChanged(id)
 		d.refreshed(ctx, id)
 		return p, unread
 	}
@@ -247,12 +233,12 @@ func (d *Lifecycle) SetState(ctx context.Context, id uint32, state seckill.SaleS
 
 // spread has ledger and instances follow the state that the store has.
 func (d *Lifecycle) spread(ctx context.Context, p *seckill.Product) error {
-	d.changed(p.ID) // others refuse a paused sale at their door from now on
+	d.peers.ProductChanged(p.ID) // others refuse a paused sale at their door from now on
 	if err := d.applyState(ctx, p); err != nil {
 		return err
 	}
 	if p.State == seckill.SaleEnded {
-		d.ended(p.ID)
+		d.closer.SaleEnded(p.ID)
 	}
 	d.refreshed(ctx, p.ID)
 	return nil

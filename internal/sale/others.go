@@ -93,7 +93,10 @@ func (d *Lifecycle) awaitOthers(ctx context.Context, p *seckill.Product, marked 
 // later, by a worker, it would have every product rebuilt once more. Rebuilds
 // that come to this together share a look.
 func (d *Lifecycle) checkWitness(ctx context.Context) {
-	err := d.looks.do(ctx, func(ctx context.Context) (time.Duration, error) { return 0, d.witness(ctx) })
+	if d.witness == nil {
+		return
+	}
+	err := d.looks.do(ctx, func(ctx context.Context) (time.Duration, error) { return 0, d.witness.CheckWitness(ctx) })
 	if err != nil {
 		d.log.Warn("witness not checked before recovery; the next acknowledgement will", "error", err)
 	}

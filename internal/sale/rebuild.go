@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/alert"
 	"seckill/internal/fault"
 	"seckill/internal/ledger"
 	"seckill/internal/store"
@@ -186,7 +187,7 @@ func (d *Lifecycle) prepare(ctx context.Context, p *seckill.Product, seller seck
 		return err
 	}
 	marked := time.Now()
-	d.changed(p.ID) // the others answer busy meanwhile
+	d.peers.ProductChanged(p.ID) // the others answer busy meanwhile
 	d.closeShards(ctx, p)
 	if written, err := d.writeQueued(ctx, p, seller); err != nil {
 		d.log.Warn("queued entries not written before recovery; they will be adopted after", "product", p.ID, "written", written, "error", err)
@@ -233,7 +234,7 @@ func (d *Lifecycle) snapshot(ctx context.Context, p *seckill.Product, above uint
 	snap := snapshot{marks: make([]shardMarks, p.Shards)}
 	var err error
 	snap.product, err = d.store.OpenEpoch(ctx, p.ID, p.Epoch, above, actor, func(o seckill.Order) error {
-		d.note(o.Group, o.Buyer)
+		d.memory.Learn(o.Group, o.Buyer)
 		snap.marks[seckill.HomeShard(p, o.Buyer)].add(&o)
 		if o.Status == seckill.OrderQueued {
 			snap.parked += int64(o.Quantity)
@@ -249,12 +250,15 @@ func (d *Lifecycle) snapshot(ctx context.Context, p *seckill.Product, above uint
 	return snap, nil
 }
 
-// tellBehind tells that the store was set back. Epochs begin in the store, so
-// that a ledger above it had its own from a newer one. The store is asked again:
-// another instance may have opened that epoch since.
+// tellBehind tells an operator that the store was set back. Epochs begin in the
+// store, so that a ledger above it had its own from a newer one. The store is asked
+// again: another instance may have opened that epoch since. A worker compares what
+// was acknowledged, and learns nothing when the queue began anew after the store's
+// copy was made; epochs go on.
 func (d *Lifecycle) tellBehind(ctx context.Context, id uint32, above uint64) {
 	if now, err := d.store.Product(ctx, id); err == nil && now.Epoch < above {
-		d.behind(id, above, now.Epoch)
+		d.alerts.Raise(alert.StoreOlder, id, fmt.Errorf("%s: the ledger is of epoch %d, the store has opened %d; "+
+			"stop and restore a newer store, or accept that the orders in between are lost", alert.StoreOlder.Text, above, now.Epoch))
 	}
 }
 

@@ -26,7 +26,7 @@ func (s *interrupted) FinishStockChange(ctx context.Context, id string, epoch ui
 func slowInstance(r *rig.Rig, holder string, before func()) *sale.Lifecycle {
 	return sale.NewLifecycle(sale.LifecycleOptions{
 		Store: &interrupted{r.Store, before}, Ledger: r.Ledger, Queue: r.Queue, Catalog: sale.NewCatalog(r.Store),
-		Clock: r.Clock, Lanes: r.Lanes, Logger: quiet, Holder: holder, OnChanged: func(uint32) {},
+		Clock: r.Clock, Lanes: r.Lanes, Logger: quiet, Holder: holder,
 	})
 }
 

@@ -84,7 +84,7 @@ func (d *Lifecycle) takeOver(ctx context.Context, id uint32, actor store.Actor) 
 	if taken.Epoch != p.Epoch {
 		d.log.Warn("the store takes a sale over", "product", id, "epoch", taken.Epoch, "reason", actor.Reason)
 	}
-	d.changed(id)
+	d.peers.ProductChanged(id)
 	return taken, nil
 }
 

@@ -151,7 +151,7 @@ func (r *Rig) On(l ledger.Ledger, q queue.Queue) {
 	r.Mover = transfer.New(l, r.Lanes, rand.Uint64)
 	r.Lifecycle = sale.NewLifecycle(sale.LifecycleOptions{
 		Store: r.Store, Ledger: l, Queue: q, Catalog: r.Catalog, Clock: r.Clock, Lanes: r.Lanes,
-		Mover: r.Mover, Logger: slog.New(slog.DiscardHandler), OnCreated: func() {}, Apart: true,
+		Mover: r.Mover, Logger: slog.New(slog.DiscardHandler), Apart: true,
 		Strategies: []seckill.Strategy{seckill.StrategyAsync, seckill.StrategyDirect, seckill.StrategyDualWrite, seckill.StrategySharded},
 	})
 }
