@@ -24,7 +24,7 @@ func (p *parts) buildChallenge(door *admission.Doorkeeper) (_ *challenge.Desk, e
 		PowBits: cfg.PowBits, CalmPerSecond: cfg.PowCalmPerSecond, CalmPerAddr: cfg.PowCalmPerIPPerMinute, PerBuyerPerMinute: cfg.PerBuyerPerMinute,
 		Forges:    func(addr netip.Addr, now time.Time) bool { return door.ByForger.SpentAddr(addr, now) },
 		WidgetURL: cfg.WidgetURL, Random: rand.Reader,
-		OnPosed: p.metrics.Posed, OnRaised: p.metrics.RaisedPrices.Inc, OnAnswered: p.metrics.Answered, OnSpared: p.metrics.SparedAnswers.Inc,
+		Meter: p.metrics,
 	}
 	if p.cfg.SharedLedger() {
 		// Login codes have no spare register: a code that Redis has remembered would

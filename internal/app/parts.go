@@ -194,28 +194,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 		Holder: p.holder(), Promises: p.promises, Others: !p.alone(), Patience: p.cfg.PurchaseTimeout(), Apart: p.cfg.SharedLedger(),
 	})
 	p.keeper = sale.NewKeeper(p.lifecycle, p.cfg.Preheat.Lead, p.saleEnded, p.signals.lost)
-	var synced purchase.Journal // no interface around a nil journal
-	if p.journal != nil {
-		synced = p.journal
-	}
-	p.stage = purchase.New(p.ledger, p.clock, purchase.Options{
-		QueueSize: p.cfg.Purchase.QueueSize, MaxBatch: p.cfg.Purchase.MaxBatch, Timeout: p.cfg.PurchaseTimeout(),
-		Lane: p.laneOptions(), Mover: p.mover, Random: mathrand.Uint64, OnBatch: p.metrics.Reserve,
-		Learn: p.memory.Learn, SharedStore: !p.alone(),
-		MayHold: p.memory.MayHoldIn, OnTooHot: p.metrics.TooHot,
-		OnTrouble: p.signals.raise,
-		Counter:   p.store, ExpireAfter: p.cfg.Order.ExpireAfter, OnSell: p.metrics.Sell,
-		OnSellFailed: func(product uint32, err error) {
-			p.complaints.Say(slog.LevelWarn, "sell", "the store has not decided claims; their buyers were told busy", "product", product, "error", err)
-		},
-		Store: p.store, Remember: p.promises.Remember, Journal: synced,
-		OnDualWrite: func(result purchase.DualWriteResult) { p.metrics.DualWrites.WithLabelValues(string(result)).Inc() },
-		OnUnkept: func(product uint32, failed []recovery.FailedPromise) {
-			if lost := recovery.TellFailedPromises(p.log, product, failed); lost != nil {
-				p.alerter.Raise(alert.NotKept, product, lost)
-			}
-		},
-	})
+	p.buildStage()
 	p.reconciler = &reconcile.Reconciler{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Recoverer: p.lifecycle,
 		Deadline: p.cfg.Reconcile.Deadline, Logger: p.log, OnReport: p.reported,

@@ -59,6 +59,9 @@ func (s *signals) Wake(name string) {
 	}
 }
 
+// RequestRecovery is raise, for the purchase stage.
+func (s *signals) RequestRecovery(product uint32, cause error) { s.raise(product, cause) }
+
 // raise says that a product's ledger needs a look; product 0 means all.
 func (s *signals) raise(product uint32, err error) { s.troubles.raise(trouble{product, err}) }
 

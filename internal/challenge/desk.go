@@ -77,14 +77,27 @@ type Options struct {
 	WidgetURL string
 	// Random makes ids and symbols, such as crypto/rand.Reader.
 	Random io.Reader
-	// OnPosed, OnRaised, of a proof of work that the asker's reputation made
-	// harder, OnAnswered and OnSpared, of an answer that the spare register has
-	// settled, count if they are set.
-	OnPosed    func(kind Kind, difficulty int)
-	OnRaised   func()
-	OnAnswered func(kind Kind, right bool)
-	OnSpared   func()
+	// Meter counts; nil counts nothing.
+	Meter Meter
 }
+
+// Meter counts challenges and their answers.
+type Meter interface {
+	Posed(kind Kind, difficulty int)
+	// Raised counts a proof of work that the asker's reputation made harder.
+	Raised()
+	Answered(kind Kind, right bool)
+	// Spared counts an answer that the spare register has settled.
+	Spared()
+}
+
+// unmeasured counts nothing.
+type unmeasured struct{}
+
+func (unmeasured) Posed(Kind, int)     {}
+func (unmeasured) Raised()             {}
+func (unmeasured) Answered(Kind, bool) {}
+func (unmeasured) Spared()             {}
 
 // Desk asks challenges and makes purchase tokens of answers. It is safe for
 // concurrent use if its Random is.
@@ -102,6 +115,9 @@ type Desk struct {
 
 // New makes a desk.
 func New(opt Options) (*Desk, error) {
+	if opt.Meter == nil {
+		opt.Meter = unmeasured{}
+	}
 	d := &Desk{
 		opt:      opt,
 		draws:    newGate(max(1, runtime.GOMAXPROCS(0)/2), drawsWaiting, drawPatience),
@@ -186,8 +202,8 @@ func (d *Desk) pose(ctx context.Context, c *sealed, ask Ask, load, reputation in
 	case Pow:
 		c.bits = difficulty(d.powBits(), load, reputation)
 		posed.Difficulty = c.bits
-		if reputation > 0 && d.opt.OnRaised != nil {
-			d.opt.OnRaised()
+		if reputation > 0 {
+			d.opt.Meter.Raised()
 		}
 	case Image:
 		answer, err := drawSymbols(d.opt.Random)
@@ -203,9 +219,7 @@ func (d *Desk) pose(ctx context.Context, c *sealed, ask Ask, load, reputation in
 		posed.WidgetURL = d.opt.WidgetURL
 	}
 	posed.ID = d.seals.seal(c, ask.Buyer, ask.Product.ID)
-	if d.opt.OnPosed != nil {
-		d.opt.OnPosed(c.kind, c.bits)
-	}
+	d.opt.Meter.Posed(c.kind, c.bits)
 	return posed, nil
 }
 
@@ -295,9 +309,7 @@ func (d *Desk) settle(ctx context.Context, c *sealed, a Answer, now time.Time) e
 	if err != nil {
 		return fmt.Errorf("settle a challenge: %w", err)
 	}
-	if d.opt.OnAnswered != nil {
-		d.opt.OnAnswered(c.kind, standing == outcomeRight)
-	}
+	d.opt.Meter.Answered(c.kind, standing == outcomeRight)
 	if standing != outcomeRight {
 		d.known.wrong(a.Addr, a.Buyer, now)
 		return ErrWrong

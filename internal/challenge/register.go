@@ -32,11 +32,11 @@ const (
 type register struct {
 	usual, spare onetime.Register // spare may be nil
 	away         breaker
-	onSpared     func()
+	meter        Meter
 }
 
 func newRegister(opt *Options) *register {
-	return &register{usual: opt.Spent, spare: opt.Spare, onSpared: opt.OnSpared}
+	return &register{usual: opt.Spent, spare: opt.Spare, meter: opt.Meter}
 }
 
 // errAway says that the usual register did not answer others of late.
@@ -58,9 +58,7 @@ func (r *register) settle(ctx context.Context, id string, outcome onetime.Outcom
 	if err != nil {
 		return 0, fmt.Errorf("settle in the spare register: %w, after: %w", err, cause)
 	}
-	if r.onSpared != nil {
-		r.onSpared()
-	}
+	r.meter.Spared()
 	return standing, nil
 }
 

@@ -37,11 +37,19 @@ func (f *frail) Settle(ctx context.Context, id string, outcome onetime.Outcome, 
 	return f.Register.Settle(ctx, id, outcome, until)
 }
 
+// spares counts what the spare register has settled.
+type spares struct {
+	unmeasured
+	count *atomic.Int64
+}
+
+func (s spares) Spared() { s.count.Add(1) }
+
 // pairOf is a register under test over two that can fail; spared counts what the
 // second has settled.
 func pairOf() (r *register, usual, spare *frail, spared *atomic.Int64) {
 	usual, spare, spared = newFrail(), newFrail(), new(atomic.Int64)
-	r = newRegister(&Options{Spent: usual, Spare: spare, OnSpared: func() { spared.Add(1) }})
+	r = newRegister(&Options{Spent: usual, Spare: spare, Meter: spares{count: spared}})
 	return r, usual, spare, spared
 }
 

@@ -12,6 +12,14 @@ var (
 	honest = netip.MustParseAddr("198.51.100.1")
 )
 
+// raises counts proofs of work that were made harder.
+type raises struct {
+	unmeasured
+	count *int
+}
+
+func (r raises) Raised() { *r.count++ }
+
 func (d *desk) askFrom(t testing.TB, addr netip.Addr, buyer string, at time.Time) Challenge {
 	t.Helper()
 	c, err := d.Pose(t.Context(), Ask{Product: product(1), Buyer: buyer, Addr: addr, Kind: Pow}, at)
@@ -30,7 +38,7 @@ func TestFarmAtOneAddressPaysMoreThanHonestBuyers(t *testing.T) {
 			raised := 0
 			d := open(t, kind, func(o *Options) {
 				o.PowBits, o.CalmPerSecond, o.CalmPerAddr = base, calm, 10
-				o.OnRaised = func() { raised++ }
+				o.Meter = raises{count: &raised}
 			})
 			bits := base
 			if kind == Image {

@@ -62,19 +62,17 @@ type Metrics struct {
 	Payments       *prometheus.CounterVec
 	Expired        *prometheus.CounterVec
 	Panics         prometheus.Counter
-	// RaisedPrices counts proofs of work that were harder because of the buyer's or address' reputation.
-	RaisedPrices prometheus.Counter
-	// SparedAnswers counts answers that this instance remembered because Redis was away.
-	SparedAnswers prometheus.Counter
-	DualWrites    *prometheus.CounterVec
-	Forgotten     prometheus.Counter
-	Reoffered     *prometheus.CounterVec
-	ConnsRefused  *prometheus.CounterVec
+	DualWrites     *prometheus.CounterVec
+	Forgotten      prometheus.Counter
+	Reoffered      *prometheus.CounterVec
+	ConnsRefused   *prometheus.CounterVec
 	// OperatorRefused counts refused requests to the operator's port. The reasons
 	// are adminapi.Suspicions.
 	OperatorRefused *prometheus.CounterVec
 
 	tooHot     map[purchase.TooHot]prometheus.Counter // kept by reason: a crowd makes many
+	raised     prometheus.Counter
+	spared     prometheus.Counter
 	challenges *prometheus.CounterVec
 	answers    *prometheus.CounterVec
 	difficulty prometheus.Gauge
@@ -116,8 +114,8 @@ func New(version string) *Metrics {
 		OperatorRefused: f.counters("seckill_operator_refused_total", "Requests to the operator's port without a valid token, by reason of the refusal.", "why"),
 		ConnsRefused:    f.counters("seckill_connections_refused_total", "Connections to the shop that were refused, by the limit that was reached.", "bound"),
 		Panics:          f.counter("seckill_http_panics_total", "Requests that ended in a panic."),
-		RaisedPrices:    f.counter("seckill_challenges_raised_total", "Proofs of work that were made harder because the address or the buyer had asked for many challenges."),
-		SparedAnswers:   f.counter("seckill_challenge_answers_spared_total", "Answers to challenges that this instance remembered by itself because Redis was away."),
+		raised:          f.counter("seckill_challenges_raised_total", "Proofs of work that were made harder because the address or the buyer had asked for many challenges."),
+		spared:          f.counter("seckill_challenge_answers_spared_total", "Answers to challenges that this instance remembered by itself because Redis was away."),
 
 		tooHot:     map[purchase.TooHot]prometheus.Counter{},
 		challenges: f.counters("seckill_challenges_total", "Challenges sent to buyers, by kind.", "kind"),
@@ -177,6 +175,12 @@ func (m *Metrics) Posed(kind challenge.Kind, difficulty int) {
 	}
 }
 
+// Raised counts a proof of work that was made harder because of the buyer's or address' reputation.
+func (m *Metrics) Raised() { m.raised.Inc() }
+
+// Spared counts an answer that this instance remembered because Redis was away.
+func (m *Metrics) Spared() { m.spared.Inc() }
+
 // Answered counts an answer that was checked.
 func (m *Metrics) Answered(kind challenge.Kind, right bool) {
 	result := answerWrong
@@ -216,10 +220,9 @@ func (m *Metrics) Route(route, status string) prometheus.Counter {
 // TooHot counts a purchase that the queue before the ledger refused.
 func (m *Metrics) TooHot(why purchase.TooHot) { m.tooHot[why].Inc() }
 
-// Reserve records one step of the ledger.
-func (m *Metrics) Reserve(claims int, took time.Duration) {
-	m.ReserveClaims.Observe(float64(claims))
-	m.ReserveSeconds.Observe(took.Seconds())
+// DualWrite counts a batch of a dualwrite product.
+func (m *Metrics) DualWrite(result purchase.DualWriteResult) {
+	m.DualWrites.WithLabelValues(string(result)).Inc()
 }
 
 // Conns registers the number of connections to the shop.
@@ -258,12 +261,6 @@ func (m *Metrics) Keys(read func() auth.KeysStats) {
 // Shops registers the number of living shop instances, which share the rate limits.
 func (m *Metrics) Shops(live func() int64) {
 	m.readGauge("seckill_shops_live", "Living instances with the shop role, with this one. Each allows its share of the rate limits.", func() float64 { return float64(live()) })
-}
-
-// Sell records one transaction of a direct sale.
-func (m *Metrics) Sell(claims int, took time.Duration) {
-	m.SellClaims.Observe(float64(claims))
-	m.SellSeconds.Observe(took.Seconds())
 }
 
 // Commit records one commit of the embedded ledger's journal.

@@ -99,7 +99,8 @@ func (b *batcher) send(lane *ledger.Lane, open *unheard, batch []*waiter, claims
 	}
 	open.begin(claims)
 	result, took, err := b.ask(lane, step, batch)
-	b.stage.opt.OnBatch(len(batch), took)
+	b.stage.opt.Figures.ReserveClaims.Observe(float64(len(batch)))
+	b.stage.opt.Figures.ReserveSeconds.Observe(took.Seconds())
 	if err != nil {
 		open.end(err)
 		for _, w := range batch {
@@ -164,7 +165,7 @@ func (b *batcher) ask(lane *ledger.Lane, step ledger.Reserve, batch []*waiter) (
 	}
 	for i, w := range batch {
 		if sale.Unsettled(err) || err == nil && result.Verdicts[i].Code != ledger.VerdictSoldOut {
-			b.stage.opt.Learn(b.shard.Group, w.claim.Buyer)
+			b.stage.opt.Memory.Learn(b.shard.Group, w.claim.Buyer)
 		}
 	}
 	return result, took, err
@@ -196,9 +197,9 @@ func (b *batcher) expect(took time.Duration, free int64) {
 func (b *batcher) fail(err error) {
 	b.stage.mu.Lock()
 	b.group.failedAt = time.Now()
-	b.stage.retire(b.group)
+	b.group.retire()
 	b.stage.mu.Unlock()
-	b.stage.opt.OnTrouble(b.shard.Product, err)
+	b.stage.opt.Recoverer.RequestRecovery(b.shard.Product, err)
 }
 
 func (b *batcher) refuseRest() { refuseAll(b.queue, errBusy) }

@@ -78,10 +78,8 @@ func (b *batcher) listen(lane *ledger.Lane) {
 // Silent is how many shards of open sales do not answer, as far as this
 // instance has asked.
 func (s *Stage) Silent() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	silent := 0
-	for g := range s.live {
+	for _, g := range s.openGroups() {
 		for _, b := range g.batchers {
 			if b.breaker.isOpen() {
 				silent++

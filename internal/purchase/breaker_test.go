@@ -199,8 +199,7 @@ func (o *outlet) open(t *testing.T, change func(*purchase.Options)) {
 	opt := purchase.Options{
 		QueueSize: 50, MaxBatch: 10, Timeout: 2 * time.Second, Random: rand.Uint64,
 		Lane: lane, Mover: transfer.New(o.remote, sale.NewLanes(o.remote, lane), rand.Uint64),
-		OnBatch: func(int, time.Duration) {}, Learn: func(uint32, string) {},
-		OnTrouble: func(_ uint32, err error) { o.troubles = append(o.troubles, err) },
+		Recoverer: o,
 	}
 	if change != nil {
 		change(&opt)
@@ -208,6 +207,9 @@ func (o *outlet) open(t *testing.T, change func(*purchase.Options)) {
 	o.Stage = purchase.New(o.remote, sale.NewClock(o.remote.Now, log), opt)
 	t.Cleanup(o.Stage.Close)
 }
+
+// RequestRecovery keeps the cause.
+func (o *outlet) RequestRecovery(_ uint32, cause error) { o.troubles = append(o.troubles, cause) }
 
 // answer buys and reports the answer's code and how long it took.
 func (o *outlet) answer(buyer string) (seckill.Code, time.Duration) {

@@ -98,7 +98,7 @@ func (b *batcher) promised(step *ledger.Reserve, verdicts []ledger.Verdict, term
 	if terms.Strategy == seckill.StrategyDualWrite {
 		writer = b.stage.dual[b.shard.Product%dualWriters] // its group was started after the writers
 	}
-	if writer == nil && b.stage.opt.Remember == nil {
+	if writer == nil && b.stage.opt.Promises == nil {
 		return
 	}
 	accepted := 0
@@ -123,8 +123,8 @@ func (b *batcher) promised(step *ledger.Reserve, verdicts []ledger.Verdict, term
 	if writer != nil {
 		writer.offer(store.Items(&entry))
 	}
-	if b.stage.opt.Remember != nil {
-		b.stage.opt.Remember(entry) // gives it away
+	if b.stage.opt.Promises != nil {
+		b.stage.opt.Promises.Remember(entry)
 	}
 }
 
@@ -132,7 +132,7 @@ func (d *dualWriter) offer(items []store.Item) {
 	select {
 	case d.queue <- attempt{items, time.Now()}:
 	default:
-		d.stage.opt.OnDualWrite(DualWriteFull)
+		d.stage.opt.Reports.DualWrite(DualWriteFull)
 	}
 }
 
@@ -159,7 +159,7 @@ func (d *dualWriter) write(first attempt) (next attempt) {
 	batches := 0
 	for a := first; a.items != nil; {
 		if time.Since(a.since) > dualLate {
-			d.stage.opt.OnDualWrite(DualWriteLate)
+			d.stage.opt.Reports.DualWrite(DualWriteLate)
 		} else {
 			items = append(items, a.items...)
 			batches++
@@ -177,7 +177,7 @@ func (d *dualWriter) write(first attempt) (next attempt) {
 		result = DualWriteFailed
 	}
 	for range batches {
-		d.stage.opt.OnDualWrite(result)
+		d.stage.opt.Reports.DualWrite(result)
 	}
 	return next
 }
@@ -204,7 +204,7 @@ func (d *dualWriter) confirm(items []store.Item) error {
 		return err
 	}
 	if failed := recovery.FailedPromises(items, outcomes); len(failed) > 0 {
-		d.stage.opt.OnUnkept(items[0].ProductID, failed)
+		d.stage.opt.Reports.NotKept(items[0].ProductID, failed)
 	}
 	for _, outcome := range outcomes {
 		if outcome == store.ConfirmOldEpoch {

@@ -23,11 +23,11 @@ func newDual(t *testing.T, stock int64) (*counter, func(purchase.DualWriteResult
 	var mu sync.Mutex
 	results := map[purchase.DualWriteResult]int{}
 	c := newCounterOf(t, stock, []func(*seckill.Product){rig.Strategy(seckill.StrategyDualWrite)}, func(o *purchase.Options) {
-		o.OnDualWrite = func(r purchase.DualWriteResult) {
+		o.Reports = reports{dualWrite: func(r purchase.DualWriteResult) {
 			mu.Lock()
 			defer mu.Unlock()
 			results[r]++
-		}
+		}}
 	})
 	return c, func(r purchase.DualWriteResult) int {
 		mu.Lock()
@@ -80,11 +80,13 @@ func TestAnOutageLeavesDualWritesToTheWorker(t *testing.T) {
 func TestAPromiseThatADualWriteFailsIsTold(t *testing.T) {
 	told, results := make(chan recovery.FailedPromise, 10), make(chan purchase.DualWriteResult, 10)
 	c := newCounterOf(t, 100, []func(*seckill.Product){rig.Strategy(seckill.StrategyDualWrite)}, func(o *purchase.Options) {
-		o.OnDualWrite = func(r purchase.DualWriteResult) { results <- r }
-		o.OnUnkept = func(_ uint32, failed []recovery.FailedPromise) {
-			for _, p := range failed {
-				told <- p
-			}
+		o.Reports = reports{
+			dualWrite: func(r purchase.DualWriteResult) { results <- r },
+			notKept: func(failed []recovery.FailedPromise) {
+				for _, p := range failed {
+					told <- p
+				}
+			},
 		}
 	})
 	p := c.Stored(t, 1)

@@ -38,8 +38,7 @@ func TestWhatIsToldToWhoReturnsMuch(t *testing.T) {
 		c := newCounter(t, 1)
 		stage := purchase.New(saying{c.Ledger, code}, c.Clock, purchase.Options{
 			QueueSize: 10, MaxBatch: 10, Timeout: 5 * time.Second, Random: func() uint64 { return 1 },
-			Learn: c.memory.Learn, OnBatch: func(int, time.Duration) {}, OnTrouble: func(uint32, error) {},
-			OnTooHot: func(why purchase.TooHot) { hot <- why },
+			Reports: reports{tooHot: func(why purchase.TooHot) { hot <- why }},
 		})
 		t.Cleanup(stage.Close)
 		_, err := stage.Buy(c.on, purchase.Claim{Buyer: "a", Quantity: 1, Key: "k"})

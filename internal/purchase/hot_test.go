@@ -48,19 +48,17 @@ func crowded(tb testing.TB) (*purchase.Stage, *sale.Sale) {
 		Strategy: seckill.StrategyAsync, Fallback: seckill.FallbackWait, StartsAt: time.Now().Add(-time.Hour), EndsAt: time.Now().Add(time.Hour),
 	}})
 	rig.Must(tb, catalog.Refresh(tb.Context()))
-	memory := sale.NewMemory()
 	refused := make(chan struct{}, 1)
 	keeper := &holding{calls: make(chan struct{}, 1), end: make(chan struct{})}
 	stage := purchase.New(keeper, sale.NewClock(func(context.Context) (time.Time, error) { return time.Now(), nil }, log), purchase.Options{
-		QueueSize: 1024, MaxBatch: batch, Timeout: time.Minute, Random: rand.Uint64, Learn: memory.Learn, MayHold: memory.MayHoldIn,
-		Lane:    ledger.LaneOptions{CallTimeout: time.Minute},
-		OnBatch: func(int, time.Duration) {}, OnTrouble: func(uint32, error) {},
-		OnTooHot: func(purchase.TooHot) {
+		QueueSize: 1024, MaxBatch: batch, Timeout: time.Minute, Random: rand.Uint64,
+		Lane: ledger.LaneOptions{CallTimeout: time.Minute},
+		Reports: reports{tooHot: func(purchase.TooHot) {
 			select {
 			case refused <- struct{}{}:
 			default:
 			}
-		},
+		}},
 	})
 	tb.Cleanup(stage.Close)
 	tb.Cleanup(func() { close(keeper.end) })

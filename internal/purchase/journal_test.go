@@ -50,7 +50,8 @@ type diary struct {
 	entries []seckill.Entry
 }
 
-func (d *diary) remember(e seckill.Entry) {
+// Remember keeps the entry.
+func (d *diary) Remember(e seckill.Entry) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.entries = append(d.entries, e)
@@ -77,7 +78,7 @@ type answer struct {
 func journaled(t *testing.T, stock int64) (*counter, *slowDisk, *diary) {
 	t.Helper()
 	disk, d := &slowDisk{}, &diary{}
-	c := newCounter(t, stock, func(o *purchase.Options) { o.Journal, o.Remember = disk, d.remember })
+	c := newCounter(t, stock, func(o *purchase.Options) { o.Journal, o.Promises = disk, d })
 	t.Cleanup(func() { disk.end(nil) })
 	return c, disk, d
 }

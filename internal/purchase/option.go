@@ -7,9 +7,10 @@ import (
 	"seckill/internal/ledger"
 	"seckill/internal/ledger/transfer"
 	"seckill/internal/recovery"
+	"seckill/internal/sale"
 )
 
-// Options are the bounds of the stage.
+// Options are the bounds of the stage, and the parts that it uses.
 type Options struct {
 	QueueSize int           // claims that may wait per shard
 	MaxBatch  int           // claims in one ledger step
@@ -18,64 +19,93 @@ type Options struct {
 	// Mover brings units to a shard that has none, for products of several.
 	Mover  *transfer.Mover
 	Random func() uint64 // for order numbers
-	// OnBatch sees every ledger step: its size and how long it took.
-	OnBatch func(claims int, took time.Duration)
-	// Learn remembers a buyer whom the ledger, or the store, may remember.
-	Learn func(group uint32, buyer string)
-	// MayHold reports whether the ledger, or the store, may remember a buyer:
-	// such a claim may need no unit. nil is never.
-	MayHold func(group uint32, buyer string) bool
-	// OnTooHot is told of every claim that was refused as too hot, and why.
-	OnTooHot func(TooHot)
+	// Memory knows the buyers who may have an order. The stage adds to it, and
+	// lets such a buyer wait although all units seem to be sold: the claim may
+	// need none. nil is a memory of the stage's own.
+	Memory *sale.Memory
 	// SharedStore says that other instances sell from the store too. The sold-out
 	// flag of such a product then holds back no proven buyer, so nobody is learned.
 	SharedStore bool
-	// OnTrouble is told when a product's ledger is lost, closed or of another
-	// epoch. It must not block.
-	OnTrouble func(product uint32, err error)
 
 	// Counter sells from the store; nil without one. ExpireAfter is the
 	// time to pay of what it sells.
 	Counter     Counter
 	ExpireAfter time.Duration
 	// Store takes the immediate attempts of dualwrite products, with the same
-	// time to pay; nil for none. OnDualWrite counts their batches.
-	Store       Confirmer
-	OnDualWrite func(DualWriteResult)
-	// OnUnkept is told of promises of a product that such an attempt has written
-	// as failed orders. It must not block.
-	OnUnkept func(product uint32, failed []recovery.FailedPromise)
-	// Remember keeps what the ledger has promised until the store has it; nil
-	// for none. The entry is given away.
-	Remember func(seckill.Entry)
-	// Journal has what Remember keeps on disk before the buyer is answered; nil
-	// for none.
-	Journal Journal
-	// OnSell sees every transaction of the counter: its claims and how long it
-	// took. OnSellFailed is told why one could not be decided.
-	OnSell       func(claims int, took time.Duration)
-	OnSellFailed func(product uint32, err error)
+	// time to pay; nil for none.
+	Store Confirmer
+	// Promises keeps what the ledger has promised until the store has it; nil for
+	// none. Journal has it on disk before the buyer is answered; nil for none.
+	Promises Promises
+	Journal  Journal
+
+	// Recoverer, Reports and Figures may be nil.
+	Recoverer Recoverer
+	Reports   Reports
+	Figures   Figures
 }
 
-// filled has something to call wherever nil stands for nothing to do.
+// Promises remembers accepted orders.
+type Promises interface {
+	// Remember keeps the claims of an entry until the store has their orders. The
+	// entry is given away.
+	Remember(entry seckill.Entry)
+}
+
+// Recoverer rebuilds the ledger of a product.
+type Recoverer interface {
+	// RequestRecovery asks for a product whose ledger is lost, closed or of another
+	// epoch. It returns at once.
+	RequestRecovery(product uint32, cause error)
+}
+
+// Reports counts and logs what the stage could not do. No method blocks.
+type Reports interface {
+	// TooHot counts a claim that the line did not take, or not serve.
+	TooHot(why TooHot)
+	// DualWrite counts a batch of a dualwrite product.
+	DualWrite(result DualWriteResult)
+	// NotKept names promises that a dualwrite attempt has written as failed orders.
+	NotKept(product uint32, failed []recovery.FailedPromise)
+	// SellFailed says why the store could not decide a batch.
+	SellFailed(product uint32, err error)
+}
+
+// Figures measure the steps of the stage; a nil one measures nothing.
+type Figures struct {
+	ReserveClaims, ReserveSeconds Histogram // of the ledger's steps
+	SellClaims, SellSeconds       Histogram // of the store's transactions
+}
+
+// Histogram is what the stage needs of one of Prometheus.
+type Histogram interface{ Observe(float64) }
+
+// nobody stands where nobody listens.
+type nobody struct{}
+
+func (nobody) RequestRecovery(uint32, error)            {}
+func (nobody) TooHot(TooHot)                            {}
+func (nobody) DualWrite(DualWriteResult)                {}
+func (nobody) NotKept(uint32, []recovery.FailedPromise) {}
+func (nobody) SellFailed(uint32, error)                 {}
+func (nobody) Observe(float64)                          {}
+
+// filled has somebody to call wherever nil stands for nobody.
 func (opt Options) filled() Options {
-	if opt.MayHold == nil {
-		opt.MayHold = func(uint32, string) bool { return false }
+	if opt.Memory == nil {
+		opt.Memory = sale.NewMemory()
 	}
-	if opt.OnTooHot == nil {
-		opt.OnTooHot = func(TooHot) {}
+	if opt.Recoverer == nil {
+		opt.Recoverer = nobody{}
 	}
-	if opt.OnSell == nil {
-		opt.OnSell = func(int, time.Duration) {}
+	if opt.Reports == nil {
+		opt.Reports = nobody{}
 	}
-	if opt.OnDualWrite == nil {
-		opt.OnDualWrite = func(DualWriteResult) {}
-	}
-	if opt.OnUnkept == nil {
-		opt.OnUnkept = func(uint32, []recovery.FailedPromise) {}
-	}
-	if opt.OnSellFailed == nil {
-		opt.OnSellFailed = func(uint32, error) {}
+	f := &opt.Figures
+	for _, h := range []*Histogram{&f.ReserveClaims, &f.ReserveSeconds, &f.SellClaims, &f.SellSeconds} {
+		if *h == nil {
+			*h = nobody{}
+		}
 	}
 	return opt
 }

@@ -153,7 +153,7 @@ var TooHots = []TooHot{TooHotFull, TooHotLate, TooHotStock, TooHotUnits, TooHotM
 
 // tooHot refuses a claim.
 func (s *Stage) tooHot(why TooHot) error {
-	s.opt.OnTooHot(why)
+	s.opt.Reports.TooHot(why)
 	return errTooHot
 }
 
@@ -168,7 +168,7 @@ func (s *Stage) hopeless(p *prospect, waiting int, group uint32, w *waiter) erro
 	switch why := p.refuses(waiting); {
 	case why == "":
 		return nil
-	case why == TooHotStock && s.opt.MayHold(group, w.claim.Buyer):
+	case why == TooHotStock && s.opt.Memory.MayHoldIn(group, w.claim.Buyer):
 		return nil
 	default:
 		return s.tooHot(why)

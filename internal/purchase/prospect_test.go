@@ -9,6 +9,7 @@ import (
 
 	"seckill"
 	"seckill/internal/purchase"
+	"seckill/internal/sale"
 	"seckill/test/rig"
 	"seckill/test/virtual"
 )
@@ -27,7 +28,7 @@ func newLine(t *testing.T, stock ...int64) (*outlet, *reasons) {
 	t.Helper()
 	why := &reasons{counts: map[purchase.TooHot]int{}}
 	o := newOutletWith(t, func(opt *purchase.Options) {
-		opt.QueueSize, opt.MaxBatch, opt.Timeout, opt.OnTooHot = 100_000, lineBatch, lineDeadline, why.count
+		opt.QueueSize, opt.MaxBatch, opt.Timeout, opt.Reports = 100_000, lineBatch, lineDeadline, reports{tooHot: why.count}
 	}, stock...)
 	o.remote.setPace(lineStep)
 	return o, why
@@ -177,7 +178,8 @@ func TestUnitsOfOtherShardsAreWorthWaitingFor(t *testing.T) {
 func TestWhoMayHaveAnOrderIsSparedForWantOfUnits(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		o := newOutletWith(t, func(opt *purchase.Options) {
-			opt.MayHold = func(_ uint32, buyer string) bool { return buyer == "winner" }
+			opt.Memory = sale.NewMemory()
+			opt.Memory.Learn(1, "winner")
 		}, 2)
 		o.remote.setPace(lineStep)
 		if got, _ := o.answer("winner"); got != "" {
@@ -222,7 +224,7 @@ func TestATillRefusesWhatItCannotServe(t *testing.T) {
 	slow := &slowCounter{gate: gate}
 	why := &reasons{counts: map[purchase.TooHot]int{}}
 	c := newShop(t, 11, func(o *purchase.Options) {
-		slow.Counter, o.Counter, o.MaxBatch, o.OnTooHot = o.Counter, slow, lineBatch, why.count
+		slow.Counter, o.Counter, o.MaxBatch, o.Reports = o.Counter, slow, lineBatch, reports{tooHot: why.count}
 	})
 	go func() { gate <- struct{}{} }()
 	_, err := c.buy("first")

@@ -34,9 +34,10 @@ type Stage struct {
 	waiters sync.Pool
 	running sync.WaitGroup
 
+	groups bySale[group]
+	tills  bySale[till]
+
 	mu     sync.Mutex
-	live   map[*group]struct{}
-	tills  map[*till]struct{}
 	dual   [dualWriters]*dualWriter // nil until a dualwrite product is sold
 	stop   chan struct{}
 	closed bool
@@ -44,7 +45,7 @@ type Stage struct {
 
 // New makes a stage.
 func New(l ledger.Ledger, clock *sale.Clock, opt Options) *Stage {
-	s := &Stage{ledger: l, clock: clock, opt: opt.filled(), live: make(map[*group]struct{}), tills: make(map[*till]struct{}), stop: make(chan struct{})}
+	s := &Stage{ledger: l, clock: clock, opt: opt.filled(), stop: make(chan struct{})}
 	s.waiters.New = func() any { return &waiter{done: make(chan struct{}, 1), timer: stoppedTimer()} }
 	return s
 }
@@ -183,7 +184,7 @@ func (s *Stage) group(on *sale.Sale) (*group, error) {
 	if terms.Rebuilding {
 		return nil, errBusy
 	}
-	if g, _ := on.Batchers.Load().(*group); g != nil && g.epoch == terms.Epoch && !g.stopped.Load() {
+	if g := s.groups.of(on); g != nil && g.epoch == terms.Epoch && !g.stopped.Load() {
 		return g, nil
 	}
 	return s.startGroup(on, terms)
@@ -195,7 +196,7 @@ func (s *Stage) startGroup(on *sale.Sale, terms *seckill.Product) (*group, error
 	if s.closed {
 		return nil, errBusy
 	}
-	old, _ := on.Batchers.Load().(*group)
+	old := s.groups.of(on)
 	if old != nil && old.epoch == terms.Epoch && !old.stopped.Load() {
 		return old, nil
 	}
@@ -206,7 +207,7 @@ func (s *Stage) startGroup(on *sale.Sale, terms *seckill.Product) (*group, error
 		if old.epoch == terms.Epoch && time.Since(old.failedAt) < restartPause {
 			return nil, errBusy
 		}
-		s.retire(old)
+		old.retire()
 	}
 	if terms.Strategy == seckill.StrategyDualWrite {
 		s.startDualWriters()
@@ -222,8 +223,7 @@ func (s *Stage) startGroup(on *sale.Sale, terms *seckill.Product) (*group, error
 			go b.run(lane, &b.unheard[k])
 		}
 	}
-	s.live[g] = struct{}{}
-	on.Batchers.Store(g)
+	s.groups.set(on, g)
 	return g, nil
 }
 
@@ -246,35 +246,42 @@ func (s *Stage) newBatcher(g *group, on *sale.Sale, shard ledger.Shard) *batcher
 	return b
 }
 
-// retire stops a group; its batchers answer what waits and end. s.mu is held.
-func (s *Stage) retire(g *group) {
+// retire stops a group; its batchers answer what waits and end. The stage's lock
+// is held.
+func (g *group) retire() {
 	if !g.stopped.Swap(true) {
 		g.stop()
 	}
-	delete(s.live, g)
 }
 
 // Retire stops the batchers and the till of a sale that is over.
 func (s *Stage) Retire(on *sale.Sale) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if on == nil {
-		return
+	if g := s.groups.of(on); g != nil {
+		g.retire()
+		s.groups.set(on, nil)
 	}
-	if g, _ := on.Batchers.Load().(*group); g != nil {
-		s.retire(g)
+	if t := s.tills.of(on); t != nil {
+		t.shut()
+		s.tills.set(on, nil)
 	}
-	if t, _ := on.Till.Load().(*till); t != nil {
-		s.shut(t)
+}
+
+// openGroups are the groups that have not stopped.
+func (s *Stage) openGroups() (open []*group) {
+	for _, g := range s.groups.all() {
+		if !g.stopped.Load() {
+			open = append(open, g)
+		}
 	}
+	return open
 }
 
 // Beats are the heartbeats of all lanes.
 func (s *Stage) Beats() []ledger.Beat {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	var beats []ledger.Beat
-	for g := range s.live {
+	for _, g := range s.openGroups() {
 		for _, b := range g.batchers {
 			for _, lane := range b.lanes {
 				beats = append(beats, lane.Beat())
@@ -293,10 +300,10 @@ func (s *Stage) Heard(beats []ledger.Beat, outcomes []ledger.Outcome) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for g := range s.live {
+	for _, g := range s.openGroups() {
 		if g.finishedBy(heard) {
 			g.failedAt = time.Now()
-			s.retire(g)
+			g.retire()
 		}
 	}
 }
@@ -321,11 +328,11 @@ func (s *Stage) Close() {
 		close(s.stop)
 	}
 	s.closed = true
-	for g := range s.live {
-		s.retire(g)
+	for _, g := range s.groups.all() {
+		g.retire()
 	}
-	for t := range s.tills {
-		s.shut(t)
+	for _, t := range s.tills.all() {
+		t.shut()
 	}
 	s.mu.Unlock()
 	s.running.Wait()

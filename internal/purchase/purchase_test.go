@@ -15,6 +15,7 @@ import (
 	"seckill"
 	"seckill/internal/ledger"
 	"seckill/internal/purchase"
+	"seckill/internal/recovery"
 	"seckill/internal/sale"
 	"seckill/test/rig"
 )
@@ -43,21 +44,10 @@ func newCounterOf(t *testing.T, stock int64, product []func(*seckill.Product), c
 	c.on = c.Catalog.Find(1)
 	opt := purchase.Options{
 		QueueSize: 1000, MaxBatch: 100, Timeout: 5 * time.Second, Random: rand.Uint64,
-		Learn: c.memory.Learn, MayHold: c.memory.MayHoldIn,
-		Lane: ledger.LaneOptions{CallTimeout: time.Second},
-		OnBatch: func(claims int, _ time.Duration) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.batches = append(c.batches, claims)
-		},
-		OnTrouble: func(_ uint32, err error) {
-			c.mu.Lock()
-			defer c.mu.Unlock()
-			c.troubles = append(c.troubles, err)
-		},
-		Mover: c.Mover, Counter: c.Store, Store: c.Store, ExpireAfter: 30 * time.Minute,
+		Memory: c.memory, Lane: ledger.LaneOptions{CallTimeout: time.Second}, Recoverer: c,
+		Figures: purchase.Figures{ReserveClaims: batches{c}, SellClaims: batches{c}},
+		Mover:   c.Mover, Counter: c.Store, Store: c.Store, ExpireAfter: 30 * time.Minute,
 	}
-	opt.OnSell = opt.OnBatch
 	for _, change := range changes {
 		change(&opt)
 	}
@@ -65,6 +55,49 @@ func newCounterOf(t *testing.T, stock int64, product []func(*seckill.Product), c
 	t.Cleanup(c.Stage.Close)
 	return c
 }
+
+// batches keeps the sizes of batches.
+type batches struct{ *counter }
+
+func (b batches) Observe(claims float64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.counter.batches = append(b.counter.batches, int(claims))
+}
+
+// RequestRecovery keeps the cause.
+func (c *counter) RequestRecovery(_ uint32, cause error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.troubles = append(c.troubles, cause)
+}
+
+// reports are what a test wants to hear of.
+type reports struct {
+	tooHot    func(purchase.TooHot)
+	dualWrite func(purchase.DualWriteResult)
+	notKept   func([]recovery.FailedPromise)
+}
+
+func (r reports) TooHot(why purchase.TooHot) {
+	if r.tooHot != nil {
+		r.tooHot(why)
+	}
+}
+
+func (r reports) DualWrite(result purchase.DualWriteResult) {
+	if r.dualWrite != nil {
+		r.dualWrite(result)
+	}
+}
+
+func (r reports) NotKept(_ uint32, failed []recovery.FailedPromise) {
+	if r.notKept != nil {
+		r.notKept(failed)
+	}
+}
+
+func (r reports) SellFailed(uint32, error) {}
 
 func (c *counter) buy(buyer string) (seckill.OrderNo, error) {
 	return c.Buy(c.on, purchase.Claim{Buyer: buyer, Quantity: 1})
@@ -161,7 +194,7 @@ func TestWhileABatchIsInFlightTheNextGathers(t *testing.T) {
 	const lanes, queued, beyond, most = 2, 150, 10, 100
 	var refused atomic.Int64
 	c := newCounter(t, 1000, func(o *purchase.Options) {
-		o.QueueSize, o.MaxBatch, o.OnTooHot = queued, most, func(purchase.TooHot) { refused.Add(1) }
+		o.QueueSize, o.MaxBatch, o.Reports = queued, most, reports{tooHot: func(purchase.TooHot) { refused.Add(1) }}
 		o.Timeout, o.Lane.CallTimeout = time.Minute, time.Minute
 	})
 	open := c.Ledger.Block("Do")

@@ -18,13 +18,14 @@ type remembered struct {
 	nos []seckill.OrderNo
 }
 
-func (r *remembered) remember(o *purchase.Options) {
-	o.Remember = func(e seckill.Entry) {
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		for i := range e.Claims {
-			r.nos = append(r.nos, e.Claims[i].OrderNo)
-		}
+func (r *remembered) keep(o *purchase.Options) { o.Promises = r }
+
+// Remember keeps the numbers of an entry.
+func (r *remembered) Remember(e seckill.Entry) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for i := range e.Claims {
+		r.nos = append(r.nos, e.Claims[i].OrderNo)
 	}
 }
 
@@ -36,7 +37,7 @@ func (r *remembered) count() int {
 
 func TestBuy_ProductOfTheStoreGoesToTheTillOnly(t *testing.T) {
 	var book remembered
-	c := newCounter(t, 3, book.remember)
+	c := newCounter(t, 3, book.keep)
 	keyed := purchase.Claim{Buyer: "a", Quantity: 1, Key: "k"}
 	first, err := c.Stage.Buy(c.on, keyed)
 	rig.Must(t, err)
@@ -109,7 +110,7 @@ func TestBuy_BusyIfTheEpochMovedBeforeTheReply(t *testing.T) {
 	for name, strategy := range map[string]seckill.Strategy{"async": seckill.StrategyAsync, "dualwrite": seckill.StrategyDualWrite} {
 		t.Run(name, func(t *testing.T) {
 			var book remembered
-			c := newCounterOf(t, 3, []func(*seckill.Product){rig.Strategy(strategy)}, book.remember, func(o *purchase.Options) {
+			c := newCounterOf(t, 3, []func(*seckill.Product){rig.Strategy(strategy)}, book.keep, func(o *purchase.Options) {
 				o.Timeout, o.Lane.CallTimeout = time.Minute, time.Minute
 			})
 			c.Ledger.Before("Do", func() {

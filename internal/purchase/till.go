@@ -53,12 +53,12 @@ func (s *Stage) till(on *sale.Sale) (*till, error) {
 	if terms := on.Terms(); terms.Epoch == 0 || terms.HasLedger() && !terms.StoreOpen {
 		return nil, errBusy // not preheated, or not taken over yet: the store would refuse
 	}
-	if t, _ := on.Till.Load().(*till); t != nil && !t.stopped.Load() {
+	if t := s.tills.of(on); t != nil && !t.stopped.Load() {
 		return t, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if t, _ := on.Till.Load().(*till); t != nil && !t.stopped.Load() {
+	if t := s.tills.of(on); t != nil && !t.stopped.Load() {
 		return t, nil
 	}
 	if s.closed || s.opt.Counter == nil {
@@ -66,19 +66,17 @@ func (s *Stage) till(on *sale.Sale) (*till, error) {
 	}
 	t := &till{stage: s, sale: on, queue: make(chan *waiter, s.opt.QueueSize), stop: make(chan struct{})}
 	t.prospect.open(1, &s.opt)
-	s.tills[t] = struct{}{}
 	s.running.Add(1)
 	go t.run()
-	on.Till.Store(t)
+	s.tills.set(on, t)
 	return t, nil
 }
 
-// shut stops a till; it answers what waits and ends. s.mu is held.
-func (s *Stage) shut(t *till) {
+// shut stops a till; it answers what waits and ends. The stage's lock is held.
+func (t *till) shut() {
 	if !t.stopped.Swap(true) {
 		close(t.stop)
 	}
-	delete(s.tills, t)
 }
 
 // offer queues a claim, unless it cannot be served or the till is shut. A claim
@@ -154,7 +152,7 @@ func (t *till) sell(ctx context.Context, batch []*waiter) {
 		t.sell(ctx, batch[:len(batch)/2])
 		t.sell(ctx, batch[len(batch)/2:])
 	default:
-		t.stage.opt.OnSellFailed(t.sale.ID, err)
+		t.stage.opt.Reports.SellFailed(t.sale.ID, err)
 		for _, w := range batch {
 			w.refuse(errBusy)
 		}
@@ -176,7 +174,10 @@ func (t *till) transact(ctx context.Context, batch []*waiter) (result store.Sell
 		claims[i] = w.claim
 	}
 	started := time.Now()
-	defer func() { t.stage.opt.OnSell(len(claims), time.Since(started)) }()
+	defer func() {
+		t.stage.opt.Figures.SellClaims.Observe(float64(len(claims)))
+		t.stage.opt.Figures.SellSeconds.Observe(time.Since(started).Seconds())
+	}()
 	for range conflictTries {
 		result, err = t.stage.opt.Counter.Sell(ctx, store.SellRequest{
 			ProductID: t.sale.ID, Epoch: t.sale.Terms().Epoch, Claims: claims, ExpireAfter: t.stage.opt.ExpireAfter,
@@ -211,7 +212,7 @@ func (t *till) noteAll(batch []*waiter, result *store.SellResult, err error) {
 	group := t.sale.Terms().Group
 	for i, w := range batch {
 		if err != nil || result.Verdicts[i].Code != ledger.VerdictSoldOut {
-			t.stage.opt.Learn(group, w.claim.Buyer)
+			t.stage.opt.Memory.Learn(group, w.claim.Buyer)
 		}
 	}
 }

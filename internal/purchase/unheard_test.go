@@ -18,7 +18,7 @@ func TestBuy_OrderThatIsFoundByItsKeyIsRemembered(t *testing.T) {
 	const buyers = 20
 	virtual.Test(t, func(t *testing.T) {
 		var book diary
-		o := newOutletWith(t, func(opt *purchase.Options) { opt.Remember = book.remember }, 100)
+		o := newOutletWith(t, func(opt *purchase.Options) { opt.Promises = &book }, 100)
 		o.remote.freeze()
 		var all sync.WaitGroup
 		buy := func(i int) (seckill.OrderNo, error) {

@@ -466,9 +466,8 @@ func TestEveryAnswerOfALostStretchEndsExplicitly(t *testing.T) {
 	m.Open(t, 1, stock)
 	on := m.Catalog.Find(1)
 	stage := purchase.New(m.Ledger, m.Clock, purchase.Options{
-		QueueSize: 1000, MaxBatch: 100, Timeout: 2 * time.Second, Random: rand.Uint64, Remember: m.Remember,
-		Lane: ledger.LaneOptions{CallTimeout: time.Second}, OnBatch: func(int, time.Duration) {},
-		Learn: func(uint32, string) {}, OnTrouble: func(uint32, error) {},
+		QueueSize: 1000, MaxBatch: 100, Timeout: 2 * time.Second, Random: rand.Uint64, Promises: m.Book,
+		Lane: ledger.LaneOptions{CallTimeout: time.Second},
 	})
 	t.Cleanup(stage.Close)
 	var mu sync.Mutex

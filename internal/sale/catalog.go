@@ -46,8 +46,6 @@ type Sale struct {
 	calls     underway
 	accepted  atomic.Int64
 	refused   [seckill.CodeCount]atomic.Int64 // by seckill.Code.Index
-	// Batchers and Till are owned by the purchase stage.
-	Batchers, Till atomic.Value
 	// Encoded is owned by the shop's API: the product as it is sent to shoppers.
 	Encoded atomic.Value
 }

@@ -72,8 +72,7 @@ func hotServer(tb testing.TB, changes ...func(*purchase.Options)) (*Server, *sal
 	clock := sale.NewClock(func(context.Context) (time.Time, error) { return time.Now(), nil }, log)
 	memory := sale.NewMemory()
 	opt := purchase.Options{
-		QueueSize: 1024, MaxBatch: 64, Timeout: 5 * time.Second, Random: rand.Uint64, Learn: memory.Learn,
-		OnBatch: func(int, time.Duration) {}, OnTrouble: func(uint32, error) {},
+		QueueSize: 1024, MaxBatch: 64, Timeout: 5 * time.Second, Random: rand.Uint64, Memory: memory,
 	}
 	for _, change := range changes {
 		change(&opt)
@@ -140,30 +139,35 @@ func TestSoldOutRejectKeepsItsAllocBudget(t *testing.T) {
 	}
 }
 
+// lastEntry remembers the last entry.
+type lastEntry struct{ entry seckill.Entry }
+
+func (l *lastEntry) Remember(e seckill.Entry) { l.entry = e }
+
 func TestAcceptKeepsItsAllocBudget(t *testing.T) {
 	if raceEnabled {
 		t.Log("the race detector allocates itself; budgets are measured without it")
 		return
 	}
-	var kept seckill.Entry
+	var kept lastEntry
 	for name, c := range map[string]struct {
-		remember func(seckill.Entry)
+		promises purchase.Promises
 		budget   float64
 	}{
 		"and is forgotten":  {nil, budgetAccept},
-		"and is remembered": {func(e seckill.Entry) { kept = e }, budgetAccept + budgetRemember},
+		"and is remembered": {&kept, budgetAccept + budgetRemember},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s, _ := hotServer(t, func(o *purchase.Options) { o.Remember = c.remember })
+			s, _ := hotServer(t, func(o *purchase.Options) { o.Promises = c.promises })
 			ctx := hotRequest(t, "buyer-1")
 			perform(t, s, ctx, fasthttp.StatusAccepted)
 			if got := testing.AllocsPerRun(1000, func() { perform(t, s, ctx, fasthttp.StatusAccepted) }); got > c.budget {
 				t.Errorf("an accepted claim allocates %v times, budget %v", got, c.budget)
 			}
-			if remembered := len(kept.Claims) == 1; remembered != (c.remember != nil) {
+			if remembered := len(kept.entry.Claims) == 1; remembered != (c.promises != nil) {
 				t.Errorf("remembered: %v", remembered)
 			}
-			kept = seckill.Entry{}
+			kept = lastEntry{}
 		})
 	}
 }

@@ -133,12 +133,15 @@ func (m *market) newStall(t testing.TB) *stall {
 	lane := ledger.LaneOptions{CallTimeout: 2 * time.Second}
 	s.stage = purchase.New(line, sale.NewClock(line.Now, log), purchase.Options{
 		QueueSize: 1000, MaxBatch: 100, Timeout: 2 * time.Second, Random: rand.Uint64, Lane: lane,
-		Mover:   transfer.New(line, sale.NewLanes(line, lane), rand.Uint64),
-		OnBatch: func(int, time.Duration) {}, Learn: func(uint32, string) {},
-		OnTrouble: func(_ uint32, err error) { t.Errorf("an instance met %v", err) },
+		Mover: transfer.New(line, sale.NewLanes(line, lane), rand.Uint64), Recoverer: unmended{t},
 	})
 	return s
 }
+
+// unmended is told of ledgers that nobody mends here.
+type unmended struct{ t testing.TB }
+
+func (u unmended) RequestRecovery(_ uint32, cause error) { u.t.Errorf("an instance met %v", cause) }
 
 // stall is one of the instances; one that is dead is replaced.
 func (m *market) stall(t testing.TB, at int) *stall {
