@@ -13,8 +13,8 @@ import (
 	"seckill/internal/store"
 )
 
-// processTime is the CPU time so far: on a shared machine it says more than
-// the clock.
+// processTime returns the CPU time so far. On a shared machine it is more reliable than the
+// clock.
 func processTime(tb testing.TB) time.Duration {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
@@ -23,7 +23,7 @@ func processTime(tb testing.TB) time.Duration {
 	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
-// BenchmarkConfirm is the worker's transaction: all rows of an order, synced.
+// BenchmarkConfirm measures the worker's transaction: all rows of an order, synced.
 func BenchmarkConfirm(b *testing.B) {
 	for _, size := range []int{100, 500, 1000} {
 		b.Run(fmt.Sprint(size), func(b *testing.B) {
@@ -46,8 +46,7 @@ func BenchmarkConfirm(b *testing.B) {
 	}
 }
 
-// BenchmarkSell is the counter's transaction, while there are units, and for
-// the crowd after them.
+// BenchmarkSell measures the transaction of Sell, while there are units and when all are sold.
 func BenchmarkSell(b *testing.B) {
 	b.Run("SQLite", func(b *testing.B) { benchmarkSell(b, openNew) })
 	b.Run("MariaDB", func(b *testing.B) { benchmarkSell(b, openMaria) })
@@ -80,7 +79,7 @@ func benchmarkSell(b *testing.B, open func(testing.TB) *Store) {
 	}
 }
 
-// BenchmarkLargeSale is what is asked of a product with many orders.
+// BenchmarkLargeSale measures reads of a product with many orders.
 func BenchmarkLargeSale(b *testing.B) {
 	b.Run("SQLite", func(b *testing.B) { benchmarkLargeSale(b, openNew) })
 	b.Run("MariaDB", func(b *testing.B) { benchmarkLargeSale(b, openMaria) })
@@ -129,8 +128,8 @@ func benchmarkLargeSale(b *testing.B, open func(testing.TB) *Store) {
 	}
 }
 
-// BenchmarkDelete deletes a product of 100,000 orders, a tenth of them paid. Use
-// -benchtime 1x: to make them takes longer.
+// BenchmarkDelete deletes a product of 100,000 orders, a tenth of them paid. Use -benchtime 1x,
+// because creating the orders takes longer.
 func BenchmarkDelete(b *testing.B) {
 	b.Run("SQLite", func(b *testing.B) { benchmarkDelete(b, openNew) })
 	b.Run("MariaDB", func(b *testing.B) { benchmarkDelete(b, openMaria) })
@@ -173,7 +172,7 @@ func benchmarkDelete(b *testing.B, open func(testing.TB) *Store) {
 	}
 }
 
-// BenchmarkPay is a crowd that pays orders of one product, many at a time.
+// BenchmarkPay pays many orders of one product at a time.
 func BenchmarkPay(b *testing.B) {
 	s := openMaria(b)
 	p := sale(b, s, 100_000_000)

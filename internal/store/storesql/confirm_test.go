@@ -19,8 +19,8 @@ func TestConfirmTakesFewStatementsPerBatch(t *testing.T) {
 	if _, err := s.Confirm(t.Context(), req); err != nil {
 		t.Fatal(err)
 	}
-	// Seven kinds of rows are read or written, each in 1000/128 chunks and the
-	// powers of two of the rest (10 statements), and a few more per batch.
+	// Seven kinds of rows are read or written. Each takes 10 statements: 1000/128 chunks, and
+	// powers of two for the rest. A few more statements come per batch.
 	const most = 7*10 + 5
 	if n := embedded(s).writer.ran.Load() - before; n > most {
 		t.Errorf("%d statements for 1000 claims, want at most %d", n, most)
@@ -44,8 +44,8 @@ func TestExpireOrders_TakesFewStatements(t *testing.T) {
 	if expired, err := s.ExpireOrders(t.Context(), nos); err != nil || len(expired) != len(nos) {
 		t.Fatalf("%d expired: %v", len(expired), err)
 	}
-	// Seven kinds of rows, each in 500/128 chunks and the powers of two of the
-	// rest (8 statements), and a few more.
+	// Seven kinds of rows, and each takes 8 statements: 500/128 chunks, and powers of two for
+	// the rest. A few more come per batch.
 	const most = 7*8 + 10
 	if n := embedded(s).writer.ran.Load() - before; n > most {
 		t.Errorf("%d statements for %d orders, want at most %d", n, len(nos), most)
@@ -72,7 +72,7 @@ func TestChunksAreFewSizesAndMissNothing(t *testing.T) {
 	}
 }
 
-// bump changes the product's version between its read and the change.
+// bump changes the product's version after it was read.
 func bump(times int) func(context.Context, *session, uint32) error {
 	return func(ctx context.Context, tx *session, id uint32) error {
 		if times--; times < 0 {

@@ -20,7 +20,7 @@ func TestConformanceOfSQLite(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			s = openAt(part, dsn, opt) // the part goes on with it
+			s = openAt(part, dsn, opt) // later parts of the test use it
 			return s
 		}
 		h.Exec = func(t *testing.T, query string, args ...any) { damage(t, s, query, args...) }
@@ -39,7 +39,7 @@ func TestConformanceOfMariaDB(t *testing.T) {
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			s = openAt(part, dsn, Options{}) // the part goes on with it
+			s = openAt(part, dsn, Options{}) // later parts of the test use it
 			return s
 		}
 		h.Exec = func(t *testing.T, query string, args ...any) { damage(t, s, query, args...) }

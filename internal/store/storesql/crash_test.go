@@ -18,15 +18,14 @@ import (
 	"seckill/test/server"
 )
 
-// What the test tells its child process: the store to work on, and the change
-// to die in.
+// The arguments of the child process: its store, and the change in which it dies.
 const (
 	crashStoreEnv = "STORESQL_CRASH_STORE"
 	crashNameEnv  = "STORESQL_CRASH_NAME"
 )
 
-// crashes are the changes that a process may die in, on a sale with one
-// pending order and one paid one, and how to see whether they happened.
+// crashes are changes during which a process may die. Each runs on a sale with one pending and
+// one paid order, and has a function that tells whether the change happened.
 var crashes = []struct {
 	name     string
 	change   func(ctx context.Context, s *Store, pending, paid seckill.Order) error
@@ -82,8 +81,8 @@ var crashes = []struct {
 	}, func(f *store.Figures) bool { return f.Product.Offered == 107 && f.OpenChanges == 1 }},
 }
 
-// crashesOfMariaDB are enough to see that the server undoes what was not
-// committed: the changes are the same code.
+// crashesOfMariaDB are fewer, because the changes are the same code. They show that the server
+// undoes uncommitted changes.
 var crashesOfMariaDB = []string{"confirm", "sell", "refund"}
 
 func exactNotice(o seckill.Order) payment.Notice {
@@ -93,8 +92,8 @@ func exactNotice(o seckill.Order) payment.Notice {
 	}
 }
 
-// TestAChangeIsWholeOrNotAtAllWhenTheProcessIsKilled kills a process right
-// before and right after the commit of each change.
+// TestChange_AllOrNothingWhenTheProcessIsKilled kills a process right before and right after
+// the commit of each change.
 func TestAChangeIsWholeOrNotAtAllWhenTheProcessIsKilled(t *testing.T) {
 	if dsn := os.Getenv(crashStoreEnv); dsn != "" {
 		crashChild(t, dsn)
@@ -129,7 +128,7 @@ func TestAChangeIsWholeOrNotAtAllWhenTheProcessIsKilled(t *testing.T) {
 	}
 }
 
-// killAt runs a change in a process that is killed at the point.
+// killAt runs a change in a process that is killed at point.
 func killAt(t *testing.T, dsn, change, point string) {
 	t.Helper()
 	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAChangeIsWholeOrNotAtAllWhenTheProcessIsKilled$")
@@ -141,8 +140,8 @@ func killAt(t *testing.T, dsn, change, point string) {
 	}
 }
 
-// crashFixture is a sale of 100 units with one pending order, which is due at
-// once, and one paid one.
+// crashFixture creates a sale of 100 units with one paid order and one pending order that is
+// due.
 func crashFixture(t *testing.T, dsn string) store.Figures {
 	t.Helper()
 	s := openAt(t, dsn, Options{})
@@ -169,7 +168,7 @@ func crashFixture(t *testing.T, dsn string) store.Figures {
 }
 
 func crashChild(t *testing.T, dsn string) {
-	orderCount.Store(1 << 20) // other claims than the parent's
+	orderCount.Store(1 << 20) // not the claims of the parent process
 	s := openAt(t, dsn, Options{})
 	find := func(status seckill.OrderStatus) seckill.Order {
 		found, err := s.SearchOrders(t.Context(), store.OrderFilter{Status: &status, Limit: 1})

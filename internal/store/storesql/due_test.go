@@ -14,8 +14,8 @@ import (
 	"seckill/test/server"
 )
 
-// hinder makes every update of a table fail on rows of which a condition is
-// true, as a row that somebody altered may.
+// hinder makes every update of a table fail for rows that meet a condition, like a row that
+// somebody edited by hand.
 func hinder(t *testing.T, s *Store, table, condition string) {
 	t.Helper()
 	body := "IF " + condition + " THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'hindered'; END IF"
@@ -25,7 +25,7 @@ func hinder(t *testing.T, s *Store, table, condition string) {
 	damage(t, s, "CREATE TRIGGER hinder_"+table+" BEFORE UPDATE ON "+table+" FOR EACH ROW "+body)
 }
 
-// dueSales are two sales with orders and dead letters that are due.
+// dueSales creates two sales with due orders and dead letters.
 func dueSales(t *testing.T, s *Store, each int) (products []seckill.Product, items [][]store.Item) {
 	t.Helper()
 	for id := range uint32(2) {
@@ -53,9 +53,9 @@ func TestWhatCannotBeSettledHoldsUpNoOtherProduct(t *testing.T) {
 	} {
 		for name, c := range map[string]struct {
 			letters bool
-			given   bool // orders by number
+			given   bool // orders are given by number
 			limit   int
-			settled []int // by calls, one after the other
+			settled []int // expected number of settled rows, one per call
 		}{
 			"orders, by turns":  {limit: each / 2, settled: []int{each / 2, each / 2, 0}},
 			"given orders":      {given: true, settled: []int{each, 0}},

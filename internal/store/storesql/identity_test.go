@@ -34,7 +34,7 @@ func TestAStoreHasOneIdentityForGood(t *testing.T) {
 	})
 }
 
-// Orders may wait in Redis under the name that is gone.
+// Orders may wait in Redis under the lost name.
 func TestAStoreThatLostItsIdentityIsRefused(t *testing.T) {
 	everyDatabase(t, func(t *testing.T, s *Store) {
 		forget := func() {

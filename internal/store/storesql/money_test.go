@@ -6,14 +6,13 @@ import (
 	"testing"
 )
 
-// moneyWalks are what a report and a repair ask of a product's money.
+// moneyWalks are the queries of a report and a repair for a product's money.
 var moneyWalks = map[string][]any{
 	sqlOrdersUnpaid: {7, 10}, sqlPaymentsWrong: {7, 10}, sqlRefundsMissing: {7, 10}, sqlRefundsWrong: {7, 10},
 	sqlRefundsFailed: {7, 10}, sqlRefundsGivenUp: {7, 10},
 }
 
-// A report reads the money of one product, in the order in which it lies: no
-// table is walked, and nothing is sorted.
+// A report reads the payments of one product by an index. It scans no table and sorts nothing.
 func TestMoneyIsCheckedByIndex(t *testing.T) {
 	s := openNew(t)
 	for query, args := range moneyWalks {

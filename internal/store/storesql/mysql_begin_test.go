@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A server that drops every connection at its first statement, and counts them.
+// dropping is a server that drops every connection at its first statement, and counts them.
 type dropping struct {
 	driver.Connector
 	opened int

@@ -17,39 +17,40 @@ import (
 	"seckill/test/server"
 )
 
-// The yardsticks of the store on MariaDB, in one run on one server that syncs
-// every commit:
+// These benchmarks compare the store on MariaDB with simpler writers, in one run on one server
+// that syncs every commit:
 //
 //	go test -run '^$' -bench ConfirmOnMariaDB -benchtime 1x ./internal/store/storesql
 //
-// Confirm takes batches of 500 new orders, with 1, 2 and 4 workers on one
-// product. "plain" is a loop that inserts the same rows into the same tables by
-// multi-row statements and does nothing else; "single" a consumer that handles
-// each order in a transaction of its own, as the driver does it by default, and
-// "quickest" the same by the driver's quickest setting, which the store has too.
-// Each has a database of its own, so that tables grow alike. All take their turns, round by round: a busy machine
-// is busy for all, a ratio is of two neighbours, and what is reported is the
-// median of the rounds with the lowest and the highest.
+// Confirm takes batches of 500 new orders, with 1, 2 and 4 workers on one product. "plain" is a
+// loop that only inserts the same rows into the same tables by multi-row statements. "single"
+// is a consumer with one transaction per order and the driver's default settings. "quickest" is
+// the same with the driver's fastest setting, which the store uses too. Each writer has its own
+// database, so that tables grow alike.
+//
+// The writers run in turns, round by round, so that other load on the machine affects all of
+// them. Ratios compare the same round. The report has the median of the rounds, the lowest and
+// the highest.
 const (
 	yardBatch  = 500
-	yardTime   = time.Second // of each in a round
-	yardClaims = 200_000     // made before each: more than it can write
+	yardTime   = time.Second // per writer and round
+	yardClaims = 200_000     // made before each round; more than it can write
 	yardStock  = 100_000_000
 )
 
 var yardRounds = flag.Int("rounds", 8, "rounds of the store's yardsticks")
 
-// yardstick is something that can write orders.
+// yardstick is a writer of orders.
 type yardstick struct {
 	name    string
 	workers int
 	// write writes n orders of claims.
 	write func(ctx context.Context, items []store.Item) error
 	batch int
-	rates []float64 // orders a second, by round
+	rates []float64 // orders per second, by round
 }
 
-// against is the ratio to another, by round.
+// against returns the ratio to another yardstick, by round.
 func (y *yardstick) against(other *yardstick) []float64 {
 	ratios := make([]float64, len(y.rates))
 	for i := range ratios {
@@ -63,8 +64,8 @@ func median(rounds []float64) float64 {
 	return (sorted[len(sorted)/2] + sorted[(len(sorted)-1)/2]) / 2
 }
 
-// spread reports the median of the rounds, and logs the lowest and the highest.
-// A benchmark may log ten lines.
+// spread reports the median of the rounds, and logs the lowest and the highest. A benchmark may
+// log ten lines.
 func spread(b *testing.B, unit, format string, rounds []float64) {
 	b.ReportMetric(median(rounds), unit)
 	b.Logf("%-20s "+format+" ("+format+" – "+format+", %d rounds)", unit, median(rounds), slices.Min(rounds), slices.Max(rounds), len(rounds))
@@ -123,7 +124,7 @@ func BenchmarkConfirmOnMariaDB(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// measure lets the workers write for yardTime. Claims are made outside it.
+// measure lets the workers write for yardTime. The claims are made before.
 func (y *yardstick) measure(b *testing.B, p *seckill.Product) {
 	ready := make(chan []store.Item, yardClaims/y.batch)
 	for range cap(ready) {
@@ -154,7 +155,7 @@ func (y *yardstick) measure(b *testing.B, p *seckill.Product) {
 	y.rates = append(y.rates, float64(written.Load())/time.Since(began).Seconds())
 }
 
-// plainInserts writes the rows of each batch, and nothing else.
+// plainInserts only inserts the rows of each batch.
 func plainInserts(s *Store) func(context.Context, []store.Item) error {
 	seq, batch := int64(1), int64(1<<40)
 	return func(ctx context.Context, items []store.Item) error {
@@ -187,9 +188,9 @@ func plainInserts(s *Store) func(context.Context, []store.Item) error {
 	}
 }
 
-// singleConsumer is the common consumer: one message, one transaction of four
-// statements (take a unit, write order, log and buyer), and nothing to read
-// before, since it is alone and knows the stock.
+// singleConsumer is a simple consumer: one transaction of four statements per message (take a
+// unit, write order, log and buyer). It reads nothing before, because it runs alone and knows
+// the stock.
 func singleConsumer(b *testing.B, dsn string) func(context.Context, []store.Item) error {
 	pool, err := sql.Open("mysql", strings.TrimPrefix(dsn, "mysql:"))
 	if err != nil {

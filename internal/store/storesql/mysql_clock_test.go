@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// A clock that is five minutes from the server's follows the server's.
+// This process's clock is five minutes off. Now follows the server's clock.
 func TestTheClockIsTheServersWhateverThisOneSays(t *testing.T) {
 	const off = 5 * time.Minute
 	c := newServerClock()
@@ -22,8 +22,8 @@ func TestAReadingMovesTheClockOnlyAsFarAsItMust(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct {
 		name          string
-		zero          time.Duration // what was reckoned, from the server's true clock at start
-		sent, heardAt time.Duration // of a reading, which says server + said
+		zero          time.Duration // the estimate so far, minus the server's true time at start
+		sent, heardAt time.Duration // a reading taken between these times gives server + said
 		said          time.Duration
 		want          time.Duration
 	}{
@@ -59,7 +59,7 @@ func TestNowIsMariaDBsClock(t *testing.T) {
 		t.Fatal(err)
 	}
 	after := ask()
-	// As exact as the reading was, which took a moment too.
+	// The result is as exact as the reading, which took a moment too.
 	const slack = 50
 	if ms := now.UnixMilli(); ms < before-slack || ms > after+slack {
 		t.Errorf("the store says %d, the server %d to %d", ms, before, after)

@@ -10,8 +10,8 @@ import (
 	"seckill/internal/store"
 )
 
-// A fresh MariaDB may have an anonymous user for localhost, which is more specific
-// than the account for every host.
+// A new MariaDB may have an anonymous user for localhost. It takes precedence over the account
+// for every host.
 func TestRefusal_NamesAnAnonymousUser(t *testing.T) {
 	err := refusal(&mysql.MySQLError{Number: 1045, Message: "Access denied for user 'seckill'@'localhost' (using password: YES)"})
 	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "anonymous user") || !strings.Contains(err.Error(), "DROP USER ''@'localhost'") {

@@ -10,10 +10,9 @@ import (
 	"seckill/internal/store"
 )
 
-// A transaction that changes rows of one product must not wait for rows of
-// another, which are locked in no order: there they could meet in a deadlock.
-// While few letters wait, a server is tempted to look those up instead of the
-// numbers that it is told.
+// A transaction that changes rows of one product must not wait for rows of another product.
+// They are locked in no order, so such waits could deadlock. While few letters wait, a server
+// may prefer to look up the letters instead of the given numbers.
 func TestALetterThatIsHeldHoldsUpNoOtherProduct(t *testing.T) {
 	s := openMaria(t)
 	p := sale(t, s, 1000)
@@ -29,7 +28,7 @@ func TestALetterThatIsHeldHoldsUpNoOtherProduct(t *testing.T) {
 	}
 	held, done := make(chan struct{}), make(chan struct{})
 	var group errgroup.Group
-	group.Go(func() error { // as a climber does
+	group.Go(func() error { // like a worker that retries letters
 		return s.db.write(context.Background(), func(tx *session) error {
 			_, err := tx.exec(t.Context(), `UPDATE tb_dead_letter SET attempts = attempts + 1 WHERE product_id = ?`, other.ID)
 			close(held)

@@ -42,7 +42,7 @@ func TestAMariaDBOfANewerVersionIsRefused(t *testing.T) {
 	}
 }
 
-// The lock of a database that somebody dropped meanwhile has no name.
+// The lock's name contains the database, which was dropped, so the lock has no name.
 func TestALockOfMigrationsThatCannotBeGivenIsNotWaitedFor(t *testing.T) {
 	s := openMaria(t)
 	conn, err := s.db.(*mysqlDB).writePool.Conn(t.Context())
@@ -60,8 +60,8 @@ func TestALockOfMigrationsThatCannotBeGivenIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// The server commits each statement of a migration by itself. If the process ends
-// between two of them, the next migration creates the missing tables.
+// The server commits each statement of a migration by itself. If the process ends between two
+// of them, the next migration creates the missing tables.
 func TestMigrate_CompletesAnInterruptedMigration(t *testing.T) {
 	s := openMaria(t)
 	sale(t, s, 10)
@@ -69,7 +69,7 @@ func TestMigrate_CompletesAnInterruptedMigration(t *testing.T) {
 		`DROP TABLE tb_takeover_ack`,
 		`DROP TABLE tb_lease, tb_store, tb_sink, tb_sink_delivery, tb_instance, tb_takeover_ack`,
 		`DELETE FROM tb_feed`,
-		`DELETE FROM goose_db_version`, // made, and not filled
+		`DELETE FROM goose_db_version`, // created but empty
 	} {
 		damage(t, s, undo)
 		damage(t, s, `DELETE FROM goose_db_version WHERE version_id > 0`)
@@ -92,7 +92,7 @@ func TestMigrate_CompletesAnInterruptedMigration(t *testing.T) {
 	}
 }
 
-// What runs all the time must not walk a table that grows.
+// Frequent queries must not scan a table that grows.
 func TestHotQueriesUseTheirIndexOnMariaDB(t *testing.T) {
 	s := openMaria(t)
 	p := sale(t, s, 100_000)
@@ -110,7 +110,7 @@ func TestHotQueriesUseTheirIndexOnMariaDB(t *testing.T) {
 	damage(t, s, `INSERT INTO tb_dead_letter (order_no, user_id, product_id, limit_group, shard, epoch, claim_time, quantity, idem_key, ref,
 		product_name, price_cents, currency, per_user_limit, attempts, reason, next_time, create_time)
 		SELECT CONCAT(order_no, 'L'), user_id, 8, 8, 0, 1, 1, 1, '', '', 'Kettle', 999, 'CNY', 1, 1, '', create_time, 1 FROM tb_seckill_order WHERE product_id = 7`)
-	// A log of deliveries, and some that are retried.
+	// A delivery log with some retrying rows.
 	damage(t, s, `INSERT INTO tb_sink_delivery (sink, event_id, delivery_key, event, message_id, event_time, state, attempts, last_status,
 		latency_ms, last_error, last_time, next_time)
 		SELECT 'shop', batch_id * 1000 + place, COALESCE(order_no, 'product:7'), event, 'evt', 1, IF(place % 50 = 0, 1, 4), 1, '204', 1, '', 1, 1 FROM tb_event`)
@@ -186,14 +186,14 @@ func TestHotQueriesUseTheirIndexOnMariaDB(t *testing.T) {
 	}
 }
 
-// step is how a query reads one of its tables.
+// step is how a query reads one table.
 type step struct{ table, kind, key, extra string }
 
-// explain says how a query reads its tables, the first one first.
+// explain returns how a query reads its tables, the first one first.
 func explain(ctx context.Context, s *Store, query string, args []any) (plan []step, err error) {
 	err = s.db.read(ctx, func(r *session) error {
 		return r.query(ctx, "EXPLAIN FORMAT=TRADITIONAL "+query, args, func(row scanner) error {
-			names, err := row.(*sql.Rows).Columns() // MySQL has two more than MariaDB
+			names, err := row.(*sql.Rows).Columns() // MySQL has two columns more than MariaDB
 			if err != nil {
 				return err
 			}
@@ -212,7 +212,7 @@ func explain(ctx context.Context, s *Store, query string, args []any) (plan []st
 	return plan, err
 }
 
-// numbers are n distinct arguments.
+// numbers returns n distinct arguments.
 func numbers(n int) []any {
 	args := make([]any, n)
 	for i := range args {
@@ -221,7 +221,7 @@ func numbers(n int) []any {
 	return args
 }
 
-// debts are the arguments of n releases, all owed at once.
+// debts returns the arguments of n releases that are owed at the same time.
 func debts(n int) []any {
 	var args []any
 	for _, no := range numbers(n) {

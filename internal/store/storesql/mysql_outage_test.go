@@ -17,8 +17,7 @@ import (
 	"seckill/test/server"
 )
 
-// healTime bounds how long a store may take to serve again after its server
-// does.
+// healTime bounds how long a store may need to work again after its server does.
 const healTime = 10 * time.Second
 
 // heals waits until the store can be written again.
@@ -37,8 +36,7 @@ func heals(t *testing.T, s *Store) {
 	}
 }
 
-// TestAMariaDBThatGoesAwayIsUnavailableAndComesBack has one server of its own
-// for all that is done to it.
+// All parts share one server.
 func TestAMariaDBThatGoesAwayIsUnavailableAndComesBack(t *testing.T) {
 	t.Parallel()
 	maria := server.MariaDB(t, server.MariaOptions{})
@@ -49,8 +47,8 @@ func TestAMariaDBThatGoesAwayIsUnavailableAndComesBack(t *testing.T) {
 	t.Run("too many connections", func(t *testing.T) { tooManyConnections(t, maria) })
 }
 
-// killedInMidBatch kills the server while workers confirm, a few times. Every
-// batch is then whole or not there; repeated, each is there once.
+// killedInMidBatch kills the server a few times while workers confirm. Each batch must be
+// written as a whole or not at all, and once after retries.
 func killedInMidBatch(t *testing.T, maria *server.MariaServer) {
 	const workers, size, kills = 3, 40, 2
 	s := openAt(t, maria.NewDatabase(t), Options{Timeout: 5 * time.Second})
@@ -67,7 +65,7 @@ func killedInMidBatch(t *testing.T, maria *server.MariaServer) {
 				mu.Lock()
 				batches = append(batches, items)
 				mu.Unlock()
-				for { // as a worker does: until it is heard
+				for { // retry until it succeeds, like a worker
 					_, err := s.Confirm(t.Context(), request(&p, items))
 					if err == nil {
 						confirmed.Add(1)
@@ -119,7 +117,7 @@ func waitFor(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// frozen stops the server's process: connections stay open and say nothing.
+// frozen stops the server's process. Connections stay open, but get no answer.
 func frozen(t *testing.T, maria *server.MariaServer) {
 	s := openAt(t, maria.NewDatabase(t), Options{})
 	p := sale(t, s, 100)
@@ -160,7 +158,7 @@ func frozen(t *testing.T, maria *server.MariaServer) {
 	}
 }
 
-// asShop opens the database as an account with no more rights than it needs.
+// asShop opens the database with an account that has only the rights it needs.
 func asShop(t *testing.T, maria *server.MariaServer, dsn string) *Store {
 	t.Helper()
 	database := dsn[strings.LastIndexByte(dsn, '/')+1:]
@@ -201,7 +199,7 @@ func readOnly(t *testing.T, maria *server.MariaServer) {
 	}
 }
 
-// lockedOut gets no new connection, for a reason that is none of the claims'.
+// lockedOut checks that no new connections means ErrUnavailable: the claims are not at fault.
 func lockedOut(t *testing.T, maria *server.MariaServer) {
 	dsn := maria.NewDatabase(t)
 	s := asShop(t, maria, dsn)
@@ -239,10 +237,10 @@ func tooManyConnections(t *testing.T, maria *server.MariaServer) {
 			t.Fatal(err)
 		}
 	}
-	limit(10) // the least that the server takes
+	limit(10) // the server's minimum
 	defer limit(500)
 	release := takeConnections(t, "shop:hunter2@tcp("+maria.Addr()+")/")
-	// What the store has goes on; more it does not get.
+	// The store keeps its connections, but gets no more.
 	var group errgroup.Group
 	var refused atomic.Int64
 	for range 20 {
@@ -269,7 +267,7 @@ func tooManyConnections(t *testing.T, maria *server.MariaServer) {
 	})
 }
 
-// takeConnections takes all that the server gives.
+// takeConnections takes all connections that the server gives.
 func takeConnections(t *testing.T, dsn string) (release func()) {
 	t.Helper()
 	pool, err := sql.Open("mysql", dsn)
@@ -295,7 +293,7 @@ func takeConnections(t *testing.T, dsn string) (release func()) {
 	}
 }
 
-// A disk that is full, played by tablespaces that may not grow.
+// Tablespaces that may not grow simulate a full disk.
 func TestAMariaDBWithoutSpaceIsUnavailable(t *testing.T) {
 	t.Parallel()
 	maria := server.MariaDB(t, server.MariaOptions{Args: []string{
@@ -327,8 +325,7 @@ func TestAMariaDBWithoutSpaceIsUnavailable(t *testing.T) {
 	if err := s.Ping(t.Context()); err != nil {
 		t.Errorf("Ping when there is space again: %v", err)
 	}
-	// The old table's pages are given back in the background; a worker tries again
-	// as well.
+	// The server frees the old table's pages in the background. A worker retries as well.
 	deadline, tick := time.After(time.Minute), time.NewTicker(20*time.Millisecond)
 	defer tick.Stop()
 	for {

@@ -27,7 +27,7 @@ func openMaria(tb testing.TB) *Store {
 
 func TestAMySQLAddressThatIsWrongDoesNotTellItsPassword(t *testing.T) {
 	for _, dsn := range []string{
-		"mysql:root:hunter2@tcp(127.0.0.1:1)/shop", // nobody listens
+		"mysql:root:hunter2@tcp(127.0.0.1:1)/shop", // no server on this port
 		"mysql:root:hunter2@tcp(127.0.0.1:1)/",
 		"mysql:root:hunter2@tcp(127.0.0.1:1/shop",
 		"mysql:root:hunter2@nothing(x)/shop",
@@ -48,7 +48,7 @@ func TestAMySQLAddressThatIsWrongDoesNotTellItsPassword(t *testing.T) {
 	}
 }
 
-// Whatever the address asks for, the store gets what it relies on.
+// The store overrides settings of the address that it relies on.
 func TestConnectionsAreSetUpAsTheStoreNeedsThem(t *testing.T) {
 	dsn := server.SharedMariaDB(t).NewDatabase(t) +
 		"?charset=latin1&clientFoundRows=false&interpolateParams=false&sql_mode=ANSI&time_zone=%27%2B08%3A00%27&loc=Local&multiStatements=true"
@@ -59,7 +59,7 @@ func TestConnectionsAreSetUpAsTheStoreNeedsThem(t *testing.T) {
 		if _, err := tx.row(t.Context(), query, nil, &charset, &collation, &mode, &zone); err != nil {
 			return err
 		}
-		// MariaDB has the one name, MySQL the other.
+		// The first name is MariaDB's, the second MySQL's.
 		_, err := tx.row(t.Context(), `SHOW VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation')`, nil, new(string), &isolation)
 		return err
 	})
@@ -85,7 +85,7 @@ func TestWorkersOnOneProductNeverLoseToEachOther(t *testing.T) {
 	p := sale(t, openAt(t, dsn, Options{}), workers*batches*size)
 	var group errgroup.Group
 	for range workers {
-		s := openAt(t, dsn, Options{MaxConns: 4}) // as an instance of its own
+		s := openAt(t, dsn, Options{MaxConns: 4}) // like a separate instance
 		group.Go(func() error {
 			for range batches {
 				if _, err := s.Confirm(t.Context(), request(&p, claims(&p, size))); err != nil {
@@ -112,7 +112,7 @@ func TestWorkersOnOneProductNeverLoseToEachOther(t *testing.T) {
 	checkSound(t, s, f)
 }
 
-// The products of a limit group have a lock each and one limit between them.
+// The products of a limit group have one lock each, and share one limit.
 func TestALimitGroupHoldsWhenItsProductsAreSoldAtOnce(t *testing.T) {
 	s := openMaria(t)
 	owner := sale(t, s, 1000)
@@ -179,7 +179,7 @@ func TestADeadlockIsRunAgain(t *testing.T) {
 				if err := raise(me); err != nil {
 					return err
 				}
-				if runs == 1 { // now each has what the other wants
+				if runs == 1 { // now each waits for the other's row
 					met.Done()
 					met.Wait()
 				}
@@ -196,8 +196,7 @@ func TestADeadlockIsRunAgain(t *testing.T) {
 	}
 }
 
-// Many who meet in deadlocks again and again: each change happens once, or is
-// said not to have.
+// Many changes deadlock again and again. Each happens once, or returns an error.
 func TestADeadlockStormLosesNothing(t *testing.T) {
 	s := openMaria(t)
 	const rows, rivals, rounds = 3, 6, 20
@@ -210,7 +209,7 @@ func TestADeadlockStormLosesNothing(t *testing.T) {
 		group.Go(func() error {
 			for round := range rounds {
 				err := s.change(t.Context(), "storm", func(ctx context.Context, tx *session) error {
-					for step := range rows { // half of them the other way round
+					for step := range rows { // half of them in reverse order
 						stream := (round + step) % rows
 						if me%2 == 0 {
 							stream = rows - 1 - stream
@@ -247,7 +246,7 @@ func TestADeadlockStormLosesNothing(t *testing.T) {
 	}
 }
 
-// A statement runs as long as its caller waits, and not much longer.
+// A statement may run as long as its caller waits, and not much longer.
 func TestTheServerEndsStatementsWhoseCallerHasGone(t *testing.T) {
 	const usual = 500 * time.Millisecond
 	s := openAt(t, server.SharedMariaDB(t).NewDatabase(t), Options{Timeout: usual})
@@ -306,8 +305,8 @@ func TestAChangeBehindALockWaitsNoLongerThanItsDeadline(t *testing.T) {
 	}
 }
 
-// A product's row that somebody holds keeps its own orders from expiring, and
-// no other's.
+// If another session holds a product's row, the orders of that product do not expire, but those
+// of other products do.
 func TestALockedProductHoldsUpNoOthersExpiry(t *testing.T) {
 	t.Run("scan", func(t *testing.T) {
 		lockedProduct(t, func(s *Store, _ []seckill.OrderNo) ([]seckill.Order, error) { return s.Expire(t.Context(), 10) })
@@ -361,8 +360,8 @@ func lockedProduct(t *testing.T, expire func(s *Store, nos []seckill.OrderNo) ([
 	}
 }
 
-// A transaction that began first commits last: its events come after those
-// that were read before, and nobody skips them.
+// A transaction that begins first commits last. Its events come after those that were read
+// before, and no reader skips them.
 func TestAnEventThatCommitsLaterComesLater(t *testing.T) {
 	s := openMaria(t)
 	write := func(order string, then func()) error {
@@ -409,7 +408,7 @@ func TestAnEventThatCommitsLaterComesLater(t *testing.T) {
 	}
 }
 
-// Several instances follow the feed while several write it.
+// Several instances read the feed while several write it.
 func TestFollowersOfTheFeedAllSeeTheSame(t *testing.T) {
 	const writers, followers, changes = 4, 3, 40
 	dsn := server.SharedMariaDB(t).NewDatabase(t)
@@ -473,7 +472,7 @@ func TestFollowersOfTheFeedAllSeeTheSame(t *testing.T) {
 			t.Errorf("follower %d saw %d events, there are %d", f, len(events), len(all))
 		}
 	}
-	next := make([]int, writers+1) // of each writer, in its own order
+	next := make([]int, writers+1) // by writer: each writer's changes must be in order
 	for _, e := range all {
 		if at := int(e.At.UnixMilli()); at < next[e.ProductID] {
 			t.Fatalf("change %d of writer %d comes after its change %d", at, e.ProductID, next[e.ProductID])

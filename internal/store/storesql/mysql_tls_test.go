@@ -14,7 +14,7 @@ import (
 	"seckill/test/server"
 )
 
-// insisting is the store's Options where store.tls_ca is a file.
+// insisting returns the Options for a CA file in store.tls_ca.
 func insisting(t *testing.T, file string) Options {
 	t.Helper()
 	spoken, err := config.Store{TLSCA: file}.TLSConfig()
@@ -24,7 +24,7 @@ func insisting(t *testing.T, file string) Options {
 	return Options{TLS: spoken, Timeout: 10 * time.Second}
 }
 
-// The parts share a server, as one takes seconds to make.
+// The parts share a server, because it takes seconds to create one.
 func TestMySQLOverTLS(t *testing.T) {
 	t.Parallel()
 	authority := certificate.NewAuthority(t)
@@ -44,7 +44,7 @@ func TestMySQLOverTLS(t *testing.T) {
 			m.Start()
 			return s.Ping(t.Context())
 		}
-		// The orders wait: none is taken for one that cannot be written.
+		// No order is lost: the store is unavailable, so claims are retried.
 		if err := renewed(time.Now().Add(-time.Minute)); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "expired") {
 			t.Errorf("a certificate that has ended: %v", err)
 		}
@@ -69,7 +69,7 @@ func everyConnectionSpeaksTLS(t *testing.T, s *Store) {
 	}
 }
 
-// wrongServersAreRefused is given a server whose certificate is for 127.0.0.1.
+// wrongServersAreRefused uses a server whose certificate is for 127.0.0.1.
 func wrongServersAreRefused(t *testing.T, authority *certificate.Authority, dsn string) {
 	elsewhere := strings.Replace(dsn, "127.0.0.1", "localhost", 1)
 	without := server.SharedMariaDB(t).NewDatabase(t)

@@ -11,15 +11,14 @@ import (
 	"seckill/internal/store"
 )
 
-// listing is the statement of a page that operators ask for, or of what runs all
-// the time. sorts says that it may sort what it finds, which is little.
+// listing is a query for a page or a frequent query. sorts means that it may sort its few rows.
 type listing struct {
 	name, query string
 	args        []any
 	sorts       bool
 }
 
-// listings are the pages with every combination of filters.
+// listings returns the pages with every combination of filters.
 func listings(d *dialect) (all []listing) {
 	add := func(sorts bool, name, query string, args []any) {
 		all = append(all, listing{name, query, args, sorts})
@@ -70,8 +69,8 @@ func listings(d *dialect) (all []listing) {
 	return all
 }
 
-// TestListings_ReadAnIndexInItsOrder holds every page to what it shows, however
-// many rows the table has: none is found by a walk, or by sorting the others.
+// TestListings_ReadAnIndexInItsOrder checks that every page reads about as many rows as it
+// shows, however large the table is. No query scans a table or sorts many rows.
 func TestListings_ReadAnIndexInItsOrder(t *testing.T) {
 	everyDatabase(t, func(t *testing.T, s *Store) {
 		manyOfAll(t, s)
@@ -88,7 +87,7 @@ func TestListings_ReadAnIndexInItsOrder(t *testing.T) {
 	})
 }
 
-// manyOfAll fills the tables of lists, mostly with rows that no filter asks for.
+// manyOfAll fills the listed tables, mostly with rows that no filter matches.
 func manyOfAll(t *testing.T, s *Store) {
 	t.Helper()
 	p := sale(t, s, 100_000)
@@ -129,8 +128,8 @@ func manyOfAll(t *testing.T, s *Store) {
 	}
 }
 
-// planOf says how a statement reads its tables: in SQLite's words, or for a server
-// "kind table by index: extra".
+// planOf returns how a statement reads its tables: SQLite's plan, or "kind table by index:
+// extra" for a server.
 func planOf(t *testing.T, s *Store, query string, args []any) (plan []string) {
 	t.Helper()
 	if s.dialect.batchedEvents {

@@ -84,8 +84,7 @@ func TestMigrateFromManyProcessesAtOnce(t *testing.T) {
 	}
 }
 
-// holdWriter keeps a write transaction of s open until the returned function
-// is called.
+// holdWriter keeps a write transaction of s open until release is called.
 func holdWriter(t *testing.T, s *Store) (release func()) {
 	t.Helper()
 	held, done := make(chan struct{}), make(chan struct{})
@@ -107,7 +106,7 @@ func holdWriter(t *testing.T, s *Store) (release func()) {
 func TestWritersWaitNoLongerThanTheirDeadline(t *testing.T) {
 	dsn := "sqlite:" + filepath.Join(t.TempDir(), "store.db")
 	s := openAt(t, dsn, Options{})
-	other := openAt(t, dsn, Options{}) // as another process would
+	other := openAt(t, dsn, Options{}) // like another process
 	p := sale(t, s, 10)
 	for name, holder := range map[string]*Store{"behind a writer of this process": s, "behind another process": other} {
 		t.Run(name, func(t *testing.T) {
@@ -147,7 +146,7 @@ func TestFullDiskIsUnavailableAndHealsWithoutRestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	limitPages(1) // SQLite takes this as the present size
+	limitPages(1) // SQLite raises this to the present size
 	var err error
 	promised := 0
 	for range 100 {
@@ -212,8 +211,7 @@ func panicInAChangeLeavesTheStoreUsable(t *testing.T, s *Store) {
 	}
 }
 
-// A commit is on the disk when it returns, also on the connection that takes
-// the place of one that failed.
+// A commit is on disk when it returns, also on a connection that replaced a failed one.
 func TestCommitsAreSyncedWhole(t *testing.T) {
 	s := openNew(t)
 	for _, connection := range []string{"first", "second"} {
@@ -238,7 +236,7 @@ func TestCommitsAreSyncedWhole(t *testing.T) {
 	}
 }
 
-// What runs all the time must not walk a table that grows.
+// Frequent queries must not scan a table that grows.
 func TestHotQueriesUseTheirIndex(t *testing.T) {
 	s := openNew(t)
 	for _, c := range []struct{ query, index string }{

@@ -44,7 +44,7 @@ func everyDatabase(t *testing.T, test func(t *testing.T, s *Store)) {
 
 func embedded(s *Store) *sqliteDB { return s.db.(*sqliteDB) }
 
-// damage runs a statement behind the store's back.
+// damage runs a statement that bypasses the store.
 func damage(tb testing.TB, s *Store, query string, args ...any) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
@@ -58,7 +58,7 @@ func damage(tb testing.TB, s *Store, query string, args ...any) {
 	}
 }
 
-// sale is a preheated product of one unit per buyer.
+// sale creates a preheated product of one unit per buyer.
 func sale(tb testing.TB, s *Store, stock int64, edits ...func(*seckill.Product)) seckill.Product {
 	tb.Helper()
 	now := s.now()
@@ -95,13 +95,13 @@ func takeOver(ctx context.Context, s *Store, id uint32) (seckill.Product, error)
 
 var orderCount atomic.Uint64
 
-// claims are n new claims, each of another buyer.
+// claims returns n new claims, each of another buyer.
 func claims(p *seckill.Product, n int) []store.Item {
 	items, at := make([]store.Item, n), time.Now().UTC().Truncate(time.Millisecond)
 	for i := range items {
 		id := orderCount.Add(1)
 		items[i] = store.Item{
-			// Buyers of a real sale come in no order, so their ids are hashed.
+			// In a real sale buyers arrive in random order, so their ids are hashed.
 			Claim: seckill.Claim{
 				OrderNo: seckill.NewOrderNo(at, p.ID, id), Buyer: fmt.Sprintf("buyer-%016x", id*0x9E3779B97F4A7C15),
 				Quantity: 1, Key: fmt.Sprintf("key-%d", id),

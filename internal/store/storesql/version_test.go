@@ -18,7 +18,7 @@ func TestAskingForTheVersionCreatesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer s.Close()
-			for range 2 { // the first look leaves nothing for the second to find
+			for range 2 { // the first call must not change the result of the second
 				if current, latest, err := s.Version(t.Context()); current != 0 || latest != 1 || err != nil {
 					t.Fatalf("a new store has version %d of %d, %v", current, latest, err)
 				}

@@ -8,12 +8,12 @@ import (
 	"seckill"
 )
 
-// Whoever confirms for a member of a limit group has it locked and waits for the
-// group's owner next. A mark of all products that held the owner by then, and
-// waited for the member, would be a deadlock.
+// A confirmation for a member of a limit group has locked the member, and waits for the group's
+// owner. A transaction that marks all products must not lock the owner first and then wait for
+// the member: that would be a deadlock.
 func TestALostWitnessLocksProductsInTheOrderOfAll(t *testing.T) {
 	s := openMaria(t)
-	owner := sale(t, s, 1) // first in the table
+	owner := sale(t, s, 1) // the first row of the table
 	member := sale(t, s, 1, func(p *seckill.Product) { p.ID, p.Group = owner.ID+1, owner.ID })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
@@ -38,8 +38,8 @@ func TestALostWitnessLocksProductsInTheOrderOfAll(t *testing.T) {
 	}
 }
 
-// A loss of the queue holds every product. A statement for each takes seconds on
-// a busy server, while all who sell or rebuild wait.
+// A loss of the queue locks every product. One statement per product would take seconds on a
+// busy server, while all sales and rebuilds wait.
 func TestLockProducts_FewStatementsForThousandsOfProducts(t *testing.T) {
 	const products = 2000
 	s := openMaria(t)
@@ -68,7 +68,7 @@ func waitForLock(ctx context.Context, t *testing.T, s *Store) {
 	t.Helper()
 	const query = `SELECT COUNT(*) FROM information_schema.PROCESSLIST p JOIN information_schema.INNODB_TRX w ON w.trx_mysql_thread_id = p.id
 		WHERE p.db = DATABASE() AND w.trx_state = 'LOCK WAIT'`
-	tick := time.NewTicker(150 * time.Millisecond) // the table is read anew after 100 ms without a reader
+	tick := time.NewTicker(150 * time.Millisecond) // InnoDB refreshes the table only after 100 ms without a reader
 	defer tick.Stop()
 	for waiting := 0; waiting == 0; <-tick.C {
 		err := s.read(ctx, "look for a lock", func(ctx context.Context, r *session) error {

@@ -5,20 +5,19 @@ import (
 	"time"
 )
 
-// Clock is a clock that tests set, for stores whose clock is injected. It
-// stands still until it is moved.
+// Clock is a clock that tests set, for stores with an injected clock. It stands still until a
+// test moves it.
 type Clock struct {
 	mu  sync.Mutex
 	now time.Time
 }
 
-// NewClock makes a clock that stands at the given instant, cut to the
-// millisecond that stores keep.
+// NewClock makes a clock at the given time, cut to the millisecond that stores keep.
 func NewClock(at time.Time) *Clock {
 	return &Clock{now: at.UTC().Truncate(time.Millisecond)}
 }
 
-// Now is the instant at which the clock stands.
+// Now returns the clock's time.
 func (c *Clock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()

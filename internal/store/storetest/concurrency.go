@@ -67,7 +67,7 @@ var concurrencyTests = []test{
 	{"a claim meets a new epoch before or after it, never in between", epochAndClaims},
 }
 
-// tolerate forgives what a rival may meet: another was quicker.
+// tolerate returns nil for errors that mean that a concurrent call was faster.
 func tolerate(err error) error {
 	var e *seckill.Error
 	if errors.As(err, &e) && e.Code == seckill.CodeWrongState || errors.Is(err, store.ErrConflict) || errors.Is(err, store.ErrShort) {
@@ -76,7 +76,7 @@ func tolerate(err error) error {
 	return err
 }
 
-// persist confirms as a worker does: a lost lock is tried again.
+// persist confirms and retries a lost lock, like a worker.
 func (s *suite) persist(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error) {
 	const tries = 100
 	for range tries {
@@ -116,8 +116,8 @@ func crowd(t *testing.T, s *suite) {
 	CheckPromises(t, s.Store, p.ID)
 }
 
-// step does one random thing to the product, or to an order of this
-// goroutine, and returns the order that it confirmed, if any.
+// step makes one random change to the product or to an order of this goroutine, and returns the
+// order that it confirmed, if any.
 func (s *suite) step(t *testing.T, p seckill.Product, random *rand.Rand, mine []seckill.Order) (seckill.Order, error) {
 	ctx := t.Context()
 	pick := func() seckill.Order { return mine[random.IntN(len(mine))] }
@@ -200,8 +200,8 @@ func cancelOrPay(t *testing.T, s *suite) {
 	}
 }
 
-// epochAndClaims: every claim that was confirmed under the old epoch is in
-// the snapshot of the new one, and every other is left to be adopted.
+// epochAndClaims checks that the snapshot of a new epoch has every claim that was confirmed
+// under the old epoch, and that all others must be adopted.
 func epochAndClaims(t *testing.T, s *suite) {
 	p := s.preheated(t, stock(100))
 	var mu sync.Mutex

@@ -51,7 +51,7 @@ var counterConcurrencyTests = []test{
 	{"a pause that was answered is met by every sale after it", pauseAndSales},
 }
 
-// sellOne sells one claim; a lost lock is tried again.
+// sellOne sells one claim and retries a lost lock.
 func (s *suite) sellOne(ctx context.Context, p seckill.Product, claim seckill.Claim) (store.SellVerdict, error) {
 	const tries = 100
 	for range tries {

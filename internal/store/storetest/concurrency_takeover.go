@@ -38,7 +38,7 @@ var takeoverConcurrencyTests = []test{
 	{"parked claims keep their units while all sell", parkedAndSales},
 }
 
-// unless is the error, if it is none of those that may be.
+// unless returns err, or nil if it is one of the errors that may occur.
 func unless(err error, may ...error) error {
 	for _, one := range may {
 		if errors.Is(err, one) {
@@ -55,7 +55,7 @@ func takeoverCrowd(t *testing.T, s *suite) {
 	var done atomic.Bool
 	var bySell, byEntry atomic.Int64
 	var mu sync.Mutex
-	epochs := map[seckill.OrderNo]uint64{} // with which sales of the store were asked for
+	epochs := map[seckill.OrderNo]uint64{} // the epochs in which sales of the store were requested
 	var group errgroup.Group
 	for g := range rivals {
 		group.Go(func() error {
@@ -120,8 +120,8 @@ func takeoverCrowd(t *testing.T, s *suite) {
 	CheckPromises(t, s.Store, p.ID)
 }
 
-// instanceAndOpening is rules 1 and 4 of a takeover: an instance reads the epoch
-// after it took its lease, and the opening looks at all leases.
+// instanceAndOpening checks rules 1 and 4 of a takeover: an instance reads the epoch after it
+// took its lease, and the opening looks at all leases.
 func instanceAndOpening(t *testing.T, s *suite) {
 	for range 20 {
 		p, name := s.preheated(t), newLease()

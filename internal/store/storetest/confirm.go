@@ -138,8 +138,8 @@ func replayDeadLater(t *testing.T, s *suite) {
 		equal(t, "epoch of the release", release.Epoch, next.Epoch)
 		equal(t, "epoch of the order", s.order(t, release.OrderNo).Epoch, next.Epoch)
 	}
-	// A count compares these with the ledger of the present epoch, which holds
-	// the marks of both until the releases are heard.
+	// Reconciliation compares these with the ledger of the present epoch. That ledger has the
+	// marks of both orders until the releases are settled.
 	equal(t, "shard while releases are owed", s.figures(t, p.ID).Shards[0], store.ShardFigures{Rows: 2, Dead: 2})
 	s.hear(t, p.ID)
 	equal(t, "shard after they were heard", s.figures(t, p.ID).Shards[0], store.ShardFigures{Rows: 2, Dead: 2, HeardDead: 2})
@@ -153,7 +153,7 @@ func oldEpoch(t *testing.T, s *suite) {
 	_, err := s.Store.Order(t.Context(), old.Claim.OrderNo)
 	refused(t, err, seckill.CodeNotFound)
 
-	// Beside a new claim of the same buyer it takes nothing of the limit.
+	// It does not count against the limit of a new claim of the same buyer.
 	s.confirm(t, []store.Item{old, s.item(t, p, "old")}, store.ConfirmOldEpoch, store.ConfirmNew)
 }
 
@@ -216,7 +216,7 @@ func committing(t *testing.T, s *suite) {
 	equal(t, "calls for what was refused", calls, 0)
 }
 
-// witness confirms nothing but a witness.
+// witness confirms no claims, only a witness.
 func (s *suite) witness(t *testing.T, p seckill.Product, stream string, seqs ...uint64) {
 	t.Helper()
 	req := store.ConfirmRequest{ProductID: p.ID, ExpireAfter: far}
@@ -254,13 +254,13 @@ func witnessed(t *testing.T, s *suite) {
 	s.witness(t, p, a, 10)
 	equal(t, "a higher id later", s.witnessOf(t, a), queue.ID{Stream: a, Seq: 10, Tag: 110})
 	equal(t, "another stream", s.witnessOf(t, b).Seq, 2)
-	const high = 1<<63 - 1 // a Redis stream id (milliseconds and a count) fits below
+	const high = 1<<63 - 1 // above any Redis stream id (milliseconds and a counter)
 	s.witness(t, p, b, high)
 	equal(t, "a great id", s.witnessOf(t, b).Seq, uint64(high))
 }
 
-// bigBatchSize is beyond what one statement's variables hold in SQLite
-// (32,766) or MySQL (65,535) when each order takes some twenty.
+// bigBatchSize exceeds the variables of one statement in SQLite (32,766) and MySQL (65,535),
+// because an order takes about twenty.
 const bigBatchSize = 3500
 
 func bigBatch(t *testing.T, s *suite) {

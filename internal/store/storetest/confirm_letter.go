@@ -77,7 +77,7 @@ var confirmLetterTests = []test{
 	}},
 }
 
-// park sets an item aside, alone in its request.
+// park parks one item in a request of its own.
 func (s *suite) park(t *testing.T, p seckill.Product, item store.Item, delay time.Duration) error {
 	t.Helper()
 	req := store.ConfirmRequest{ProductID: p.ID, ExpireAfter: far}
@@ -86,8 +86,7 @@ func (s *suite) park(t *testing.T, p seckill.Product, item store.Item, delay tim
 	return err
 }
 
-// parked is a new claim that stands on the ladder, not due, as an item that
-// comes from its letter.
+// parked returns a new parked claim that is not due, as an item from its letter.
 func (s *suite) parked(t *testing.T, p seckill.Product, buyer string) store.Item {
 	t.Helper()
 	item := s.item(t, p, buyer)
@@ -96,8 +95,8 @@ func (s *suite) parked(t *testing.T, p seckill.Product, buyer string) store.Item
 	return item
 }
 
-// parkedLate is one that was tried in an epoch and parked in the next, which
-// holds nothing for it.
+// parkedLate returns a claim that came in one epoch and was parked in the next, which reserves
+// nothing for it.
 func (s *suite) parkedLate(t *testing.T, p seckill.Product, buyer string) store.Item {
 	t.Helper()
 	item := s.item(t, p, buyer)
@@ -131,7 +130,7 @@ func parkedBeside(t *testing.T, s *suite) {
 
 	l := s.letterOf(t, bad)
 	want := bad
-	want.LetterID = l.Item.LetterID // the letter's own id, or 0: both say which letter
+	want.LetterID = l.Item.LetterID // the letter's own id, or 0: both identify the letter
 	if want.LetterID != 0 {
 		equal(t, "letter id of the item", want.LetterID, l.ID)
 	}

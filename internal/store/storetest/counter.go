@@ -84,7 +84,7 @@ var counterTests = []test{
 		})
 	}},
 	{"many claims at once are all decided", byStore(func(t *testing.T, s *suite, open soldBy) {
-		const units = 700 // more than any statement takes
+		const units = 700 // more than one statement takes
 		p := open(t, stock(units))
 		var claims []seckill.Claim
 		for i := range units + 5 {
@@ -106,13 +106,13 @@ var counterTests = []test{
 	})},
 }
 
-// claim is a claim of one unit.
+// claim returns a claim of one unit.
 func (s *suite) claim(t TB, p seckill.Product, buyer string, edits ...func(*store.Item)) seckill.Claim {
 	t.Helper()
 	return s.item(t, p, buyer, edits...).Claim
 }
 
-// over is a request to the store in the product's epoch.
+// over returns a request to the store in the product's epoch.
 func (s *suite) over(p seckill.Product, claims ...seckill.Claim) store.SellRequest {
 	return store.SellRequest{ProductID: p.ID, Epoch: p.Epoch, Claims: claims, ExpireAfter: far}
 }
@@ -127,7 +127,7 @@ func (s *suite) sell(t TB, p seckill.Product, claims ...seckill.Claim) store.Sel
 	return got
 }
 
-// buyOver sells one unit of the store to the buyer.
+// buyOver lets the store sell one unit to the buyer.
 func (s *suite) buyOver(t TB, p seckill.Product, buyer string, edits ...func(*store.Item)) seckill.Order {
 	t.Helper()
 	claim := s.claim(t, p, buyer, edits...)
@@ -160,7 +160,7 @@ func soldOver(t *testing.T, s *suite, open soldBy) {
 	if !around(order.CreatedAt, before, s.now(t)) || !order.PayBefore.Equal(order.CreatedAt.Add(far)) {
 		t.Errorf("created at %s, to be paid before %s", order.CreatedAt, order.PayBefore)
 	}
-	origin, epoch := seckill.OriginLedger, p.Epoch // of a product that has a ledger
+	origin, epoch := seckill.OriginLedger, p.Epoch // if the product has a ledger
 	if !p.HasLedger() {
 		origin, epoch = seckill.OriginDirect, 0
 	}

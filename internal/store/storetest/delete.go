@@ -82,8 +82,8 @@ var deleteTests = []test{
 	}},
 }
 
-// rehearsal is a preheated test product. Unlike those of create it is not looked
-// at when the test ends: it may be gone.
+// rehearsal creates and preheats a test product. Unlike create, it does not check the promises
+// when the test ends, because the product may be deleted then.
 func (s *suite) rehearsal(t *testing.T, edits ...func(*seckill.Product)) seckill.Product {
 	t.Helper()
 	draft := s.draft(t)
@@ -96,7 +96,7 @@ func (s *suite) rehearsal(t *testing.T, edits ...func(*seckill.Product)) seckill
 	return s.openEpoch(t, p.ID)
 }
 
-// deletable is a test product that was ended, with an order.
+// deletable creates a test product with an order, and ends its sale.
 func (s *suite) deletable(t *testing.T) seckill.Product {
 	t.Helper()
 	p := s.rehearsal(t)
@@ -105,7 +105,7 @@ func (s *suite) deletable(t *testing.T) seckill.Product {
 	return s.product(t, p.ID)
 }
 
-// notDeleted wants the deletion refused, and nothing changed.
+// notDeleted expects that the deletion is refused and changes nothing.
 func (s *suite) notDeleted(t *testing.T, id uint32, code seckill.Code) {
 	t.Helper()
 	s.unchanged(t, id, func() {
@@ -114,7 +114,7 @@ func (s *suite) notDeleted(t *testing.T, id uint32, code seckill.Code) {
 	})
 }
 
-// delete deletes a product, and returns the orders and the parts that it took.
+// delete deletes a product, and returns the number of orders and parts.
 func (s *suite) delete(t *testing.T, id uint32) (orders, parts int) {
 	t.Helper()
 	_, err := s.Store.BeginDelete(t.Context(), id, operator)
@@ -149,8 +149,7 @@ func undeletable(t *testing.T, s *suite) {
 	refused(t, err, seckill.CodeNotFound)
 }
 
-// wholeDeletion gives two products everything that a product can have, and
-// deletes one of them.
+// wholeDeletion gives two products rows in every table, and deletes one of the products.
 func wholeDeletion(t *testing.T, s *suite) {
 	full := func() (seckill.Product, []seckill.Order) {
 		p := s.rehearsal(t, stock(5000), perUser(3))

@@ -49,7 +49,7 @@ func (s *suite) sinkState(t *testing.T, name string) store.SinkState {
 	return state
 }
 
-// delivery is one of event id, as it is after its first try.
+// delivery returns a delivery of event id after its first try.
 func (s *suite) delivery(t *testing.T, id int64, key string, state store.DeliveryState) store.Delivery {
 	t.Helper()
 	now := s.now(t)
@@ -86,7 +86,7 @@ func (s *suite) deliveries(t *testing.T, filter store.DeliveryFilter) []store.De
 	return list
 }
 
-// states are those of a sink's deliveries, by event.
+// states returns the states of a sink's deliveries, by event.
 func (s *suite) states(t *testing.T, sink string) map[int64]store.DeliveryState {
 	t.Helper()
 	states := map[int64]store.DeliveryState{}
@@ -293,8 +293,8 @@ func linesOfKeys(t *testing.T, s *suite) {
 	})
 }
 
-// waitingForNothing is a delivery whose predecessor was settled by another
-// transaction, after its sender had looked.
+// waitingForNothing settles a delivery whose predecessor another transaction settled, after the
+// sender had read its state.
 func waitingForNothing(t *testing.T, s *suite) {
 	sink := s.sink(t)
 	s.settle(t, sink, 2, s.delivery(t, 2, "a", store.DeliveryWaiting))

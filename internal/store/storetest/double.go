@@ -7,9 +7,9 @@ import (
 	"seckill/internal/store"
 )
 
-// doubleTests are of claims that several have in hand: an entry that is
-// delivered again, a letter, a promise that is remembered. One of them may have
-// had the claim adopted, so that the ledger holds a mark, while another ends it.
+// doubleTests are about claims that several parts process at once: a redelivered entry, a
+// letter, a remembered promise. One part may have had the claim adopted, so that the ledger has
+// a mark, while another part ends the claim.
 var doubleTests = []test{
 	{"fail owes the release of a claim whose letter it closes", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
@@ -48,7 +48,7 @@ var doubleTests = []test{
 		equal(t, "epoch", l.Item.Epoch, p.Epoch)
 		equal(t, "dead", l.Dead, false)
 		equal(t, "attempts", l.Attempts, 1)
-		must(t, s.park(t, p, old, far)) // the old entry comes again
+		must(t, s.park(t, p, old, far)) // the old entry is delivered again
 		equal(t, "letter", s.letterOf(t, old), l)
 		s.confirm(t, []store.Item{l.Item}, store.ConfirmNew)
 		s.noLetter(t, old)
@@ -67,8 +67,7 @@ var doubleTests = []test{
 	}},
 }
 
-// readopted opens the next epoch, in which somebody has had the claim adopted,
-// and its new entry was parked.
+// readopted opens the next epoch, in which the claim was adopted and its new entry was parked.
 func (s *suite) readopted(t *testing.T, late store.Item) seckill.Product {
 	t.Helper()
 	p := s.openEpoch(t, late.ProductID)
@@ -77,8 +76,8 @@ func (s *suite) readopted(t *testing.T, late store.Item) seckill.Product {
 	return p
 }
 
-// owesDouble wants the release of the claim's mark, and of no other, to be owed
-// under the present epoch, until it is heard; and no letter.
+// owesDouble expects that only the release of the claim's mark is owed, under the present
+// epoch, and that there is no letter.
 func (s *suite) owesDouble(t *testing.T, p seckill.Product, item store.Item) {
 	t.Helper()
 	s.noLetter(t, item)

@@ -160,7 +160,7 @@ func handedKeys(t *testing.T, s *suite) {
 	paid := s.pay(t, s.buy(t, p, "refunded", key("k1")))
 	refunded, err := s.Store.Refund(t.Context(), paid.OrderNo, operator)
 	must(t, err)
-	s.cancel(t, s.buy(t, p, "cancelled")) // without a key: nothing to remember
+	s.cancel(t, s.buy(t, p, "cancelled")) // without a key, so nothing remains of it
 	over, again := s.item(t, p, "live", key("k2")), s.item(t, p, "live", key("k1"))
 	outcomes, err := s.Store.Confirm(t.Context(), request(over, again)) // over the limit, and a duplicate
 	must(t, err)
@@ -175,7 +175,7 @@ func handedKeys(t *testing.T, s *suite) {
 	for _, no := range []seckill.OrderNo{cancelled.OrderNo, refunded.OrderNo, counted.OrderNo, over.Claim.OrderNo, lost.Claim.OrderNo} {
 		dead[no] = s.order(t, no)
 	}
-	for range 2 { // and in the next epoch again
+	for range 2 { // the second time in the next epoch
 		handed, others := map[seckill.OrderNo]seckill.Order{}, 0
 		p = s.product(t, p.ID)
 		_, err = s.Store.OpenEpoch(t.Context(), p.ID, p.Epoch, 0, operator, func(order seckill.Order) error {
@@ -198,7 +198,7 @@ func handedKeys(t *testing.T, s *suite) {
 	}
 }
 
-// reopen opens the next epoch, and returns the claims that it holds for letters.
+// reopen opens the next epoch, and returns the claims that it reserves for letters.
 func (s *suite) reopen(t *testing.T, id uint32) (seckill.Product, map[seckill.OrderNo]seckill.Order) {
 	t.Helper()
 	queued := map[seckill.OrderNo]seckill.Order{}
@@ -219,7 +219,7 @@ func heldLetters(t *testing.T, s *suite) {
 	dead := s.dead(t, p, "dead")
 	s.buy(t, p, "live")
 	s.parked(t, s.preheated(t), "of another product")
-	for range 2 { // and in the next epoch again
+	for range 2 { // the second time in the next epoch
 		before := s.product(t, p.ID)
 		next, queued := s.reopen(t, p.ID)
 		equal(t, "claims handed over", len(queued), 2)
@@ -279,7 +279,7 @@ func keptLetter(t *testing.T, s *suite) {
 	item := s.parked(t, p, "buyer")
 	next := s.openEpoch(t, p.ID)
 	must(t, s.Store.CloseLetter(t.Context(), item.LetterID, item.Epoch))
-	must(t, s.park(t, p, item, far)) // its old entry comes again
+	must(t, s.park(t, p, item, far)) // its old entry is delivered again
 	equal(t, "epoch of the letter", s.letterOf(t, item).Item.Epoch, next.Epoch)
 	order, err := s.Store.DiscardLetter(t.Context(), item.LetterID, operator)
 	must(t, err)

@@ -110,7 +110,7 @@ var eventTests = []test{
 	}},
 }
 
-// event is the product's only event of a kind.
+// event returns the product's only event of a kind.
 func (s *suite) event(t TB, product uint32, kind seckill.EventKind) seckill.Event {
 	t.Helper()
 	var found []seckill.Event
@@ -125,7 +125,7 @@ func (s *suite) event(t TB, product uint32, kind seckill.EventKind) seckill.Even
 	return found[0]
 }
 
-// tells wants one event of the sale with this data.
+// tells expects one event of the sale with this data.
 func (s *suite) tells(t TB, product uint32, kind seckill.EventKind, data string) {
 	t.Helper()
 	event := s.event(t, product, kind)
@@ -134,8 +134,8 @@ func (s *suite) tells(t TB, product uint32, kind seckill.EventKind, data string)
 	equal(t, string(kind), event, seckill.Event{ID: event.ID, At: event.At, Kind: kind, ProductID: product})
 }
 
-// refundEvent is the data of the product's only event of a kind, which has to
-// name the order.
+// refundEvent returns the data of the product's only event of a kind, which must name the
+// order.
 func (s *suite) refundEvent(t TB, product uint32, kind seckill.EventKind, order *seckill.Order) (data seckill.RefundData) {
 	t.Helper()
 	event := s.event(t, product, kind)
@@ -216,8 +216,8 @@ func backInStock(t *testing.T, s *suite) {
 	s.alternates(t, s.events(t, p.ID), s.product(t, p.ID).Stock)
 }
 
-// alternates wants sale.sold_out and sale.back_in_stock in turns, each with the
-// stock of its moment, and the last of them to fit the stock as it is now.
+// alternates expects sale.sold_out and sale.back_in_stock in turns, each with the stock at its
+// time. The last one must fit the present stock.
 func (s *suite) alternates(t TB, events []seckill.Event, stock int64) {
 	t.Helper()
 	soldOut := false

@@ -13,17 +13,16 @@ import (
 // AnyMethod stands for every method of a Faulty that can fail.
 const AnyMethod = "*"
 
-// ErrPoison is the error of the data with which a Faulty refuses a Confirm
-// that has a poisoned buyer among its items.
+// ErrPoison is returned by Confirm of a Faulty for a poisoned buyer.
 var ErrPoison = errors.New("storetest: a poisoned claim")
 
-// Faulty is a real store that fails on demand. Methods go by their names in
-// store.Store; all but Close can fail. It is safe for concurrent use.
+// Faulty wraps a real store and fails on demand. Its faults name methods of store.Store; all
+// but Close can fail. It is safe for concurrent use.
 type Faulty struct {
 	inner store.Store
 
 	mu     sync.Mutex
-	before map[string]int // failures still to come, Always without end
+	before map[string]int // remaining failures; Always has no end
 	after  map[string]int
 	gates  map[string]*Gate
 	poison map[string]bool
@@ -35,37 +34,37 @@ var _ store.Store = (*Faulty)(nil)
 // Always makes a fault last until Heal.
 const Always = -1
 
-// NewFaulty wraps a store. It passes everything through until told otherwise.
+// NewFaulty wraps a store. At first all calls succeed.
 func NewFaulty(inner store.Store) *Faulty {
 	f := &Faulty{inner: inner, calls: map[string]int{}}
 	f.Heal()
 	return f
 }
 
-// FailBefore makes the next n calls of the method fail with
-// store.ErrUnavailable before they reach the store: nothing happened.
+// FailBefore makes the next n calls of the method fail with store.ErrUnavailable before they
+// reach the store, so nothing happens.
 func (f *Faulty) FailBefore(method string, n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.before[known(method)] = n
 }
 
-// FailAfter makes the next n calls of the method fail with
-// store.ErrUnavailable after they reached the store: the reply is lost.
+// FailAfter makes the next n calls of the method fail with store.ErrUnavailable after they
+// reached the store, as if the reply was lost.
 func (f *Faulty) FailAfter(method string, n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.after[known(method)] = n
 }
 
-// Poison makes every Confirm fail that has the buyer among its items.
+// Poison makes Confirm fail with ErrPoison if the buyer is among its items.
 func (f *Faulty) Poison(buyer string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.poison[buyer] = true
 }
 
-// Cure takes the poison off a buyer.
+// Cure ends the poison of a buyer.
 func (f *Faulty) Cure(buyer string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -97,9 +96,8 @@ func (f *Faulty) Calls(method string) int {
 	return f.calls[known(method)]
 }
 
-// Block holds every call of the method, before it reaches the store, until
-// the gate is opened or the call's context ends; in the latter case the call
-// fails with store.ErrUnavailable.
+// Block makes every call of the method wait, before it reaches the store, until the gate is
+// opened. If the call's context ends first, the call fails with store.ErrUnavailable.
 func (f *Faulty) Block(method string) *Gate {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -111,11 +109,10 @@ func (f *Faulty) Block(method string) *Gate {
 	return gate
 }
 
-// maxArrivals bounds the arrivals that a gate remembers; more are not
-// announced.
+// maxArrivals bounds the signals that a gate keeps. Further arrivals give none.
 const maxArrivals = 1024
 
-// Gate holds calls of a blocked method.
+// Gate keeps calls of a blocked method waiting.
 type Gate struct {
 	arrived chan struct{}
 	open    chan struct{}
@@ -125,7 +122,7 @@ type Gate struct {
 // Arrived gets one signal per call that reached the gate.
 func (g *Gate) Arrived() <-chan struct{} { return g.arrived }
 
-// Open lets all calls pass, those to come included.
+// Open lets all calls pass, also later ones.
 func (g *Gate) Open() { g.once.Do(func() { close(g.open) }) }
 
 func (g *Gate) pass(ctx context.Context) error {
@@ -156,8 +153,8 @@ var storeMethods = func() map[string]bool {
 	return methods
 }()
 
-// known refuses a method that does not exist, so that a fault which can never
-// strike does not make a test pass.
+// known panics for an unknown method. Otherwise a fault that never happens could let a test
+// pass.
 func known(method string) string {
 	if !storeMethods[method] {
 		panic(fmt.Sprintf("storetest: store.Store has no method %q that can fail", method))
@@ -165,7 +162,7 @@ func known(method string) string {
 	return method
 }
 
-// take uses up one failure of the method, or of any method.
+// take uses up one failure of the method, or of AnyMethod.
 func take(faults map[string]int, method string) bool {
 	for _, name := range [...]string{method, AnyMethod} {
 		switch left := faults[name]; {
@@ -179,7 +176,7 @@ func take(faults map[string]int, method string) bool {
 	return false
 }
 
-// enter is passed by every call before it reaches the store.
+// enter runs before each call reaches the store.
 func (f *Faulty) enter(ctx context.Context, method string) error {
 	f.mu.Lock()
 	f.calls[method]++
@@ -201,7 +198,7 @@ func (f *Faulty) enter(ctx context.Context, method string) error {
 	return nil
 }
 
-// leave is passed by every call on its way back.
+// leave runs after each call.
 func (f *Faulty) leave(method string) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -211,7 +208,7 @@ func (f *Faulty) leave(method string) error {
 	return nil
 }
 
-// ask performs one call that returns a value.
+// ask makes one call that returns a value.
 func ask[T any](f *Faulty, ctx context.Context, method string, do func() (T, error)) (T, error) {
 	var none T
 	if err := f.enter(ctx, method); err != nil {
@@ -224,14 +221,14 @@ func ask[T any](f *Faulty, ctx context.Context, method string, do func() (T, err
 	return value, err
 }
 
-// tell performs one call that returns no value.
+// tell makes one call that returns no value.
 func tell(f *Faulty, ctx context.Context, method string, do func() error) error {
 	_, err := ask(f, ctx, method, func() (struct{}, error) { return struct{}{}, do() })
 	return err
 }
 
-// Confirm fails on its data while a poisoned buyer is among the items; a
-// parked claim of that buyer does no harm.
+// Confirm returns ErrPoison if a poisoned buyer is among the items. A parked claim of that
+// buyer does not matter.
 func (f *Faulty) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error) {
 	return ask(f, ctx, "Confirm", func() ([]store.ConfirmOutcome, error) {
 		if f.poisoned(req.Items) {

@@ -10,8 +10,8 @@ import (
 	"seckill/internal/store"
 )
 
-// The methods below differ by name and type alone; TestFaultyWrapsEveryMethod
-// holds that none is missing.
+// The methods below differ only by name and type. TestFaultyWrapsEveryMethod checks that none
+// is missing.
 
 func (f *Faulty) UncountedEnds(ctx context.Context, limit int) ([]uint32, error) {
 	return ask(f, ctx, "UncountedEnds", func() ([]uint32, error) { return f.inner.UncountedEnds(ctx, limit) })

@@ -11,7 +11,7 @@ import (
 	"seckill/internal/store"
 )
 
-// counting is the least of a store: it counts what reaches it.
+// counting is a minimal store that counts its calls.
 type counting struct {
 	store.Store
 	confirms, pings int
@@ -33,7 +33,7 @@ func TestFaultyWrapsEveryMethod(t *testing.T) {
 			continue
 		}
 		t.Run(method, func(t *testing.T) {
-			f := NewFaulty(nil) // a call that came through would panic
+			f := NewFaulty(nil) // a call that got through would panic
 			f.FailBefore(method, 1)
 			if err := callWithZeros(t, f, method); !errors.Is(err, store.ErrUnavailable) {
 				t.Errorf("error is %v, want ErrUnavailable", err)

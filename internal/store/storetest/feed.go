@@ -49,8 +49,8 @@ func orderedEvents(t *testing.T, s *suite) {
 	equal(t, "events beyond the end", len(page), 0)
 }
 
-// followedEvents reads the feed while many write it, and then reads it again
-// from the same start: both must have seen the same.
+// followedEvents reads the feed while many write it, and again from the same start afterwards.
+// Both reads must give the same events.
 func followedEvents(t *testing.T, s *suite) {
 	p := s.preheated(t, stock(1000))
 	start := s.lastEvent(t)
@@ -89,7 +89,7 @@ func followedEvents(t *testing.T, s *suite) {
 		if len(page) == 0 && last {
 			break
 		}
-		last = ctx.Err() != nil // one more round after the writers are done
+		last = ctx.Err() != nil // one more round after the writers have ended
 	}
 	var again []int64
 	for _, event := range s.eventsAfter(t, start) {

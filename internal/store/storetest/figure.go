@@ -99,7 +99,7 @@ func figuresByStatus(t *testing.T, s *suite) {
 	equal(t, "letters of none", empty.Letters, 0)
 }
 
-// shard is one shard's figures; one without rows may be left out.
+// shard returns one shard's figures. A store may leave out a shard without rows.
 func (s *suite) shard(t *testing.T, product uint32, index int) store.ShardFigures {
 	t.Helper()
 	found := store.ShardFigures{Index: index}
@@ -111,7 +111,7 @@ func (s *suite) shard(t *testing.T, product uint32, index int) store.ShardFigure
 	return found
 }
 
-// buyerOn is a buyer whose home is the given shard.
+// buyerOn returns a buyer whose home is the given shard.
 func buyerOn(p *seckill.Product, shard int, name string) string {
 	for i := 0; ; i++ {
 		if buyer := numbered(name, i); seckill.HomeShard(p, buyer) == shard {
@@ -183,7 +183,7 @@ func keptReports(t *testing.T, s *suite) {
 	equal(t, "reports before another", list, saved[1:])
 }
 
-// tallied moves orders in every way there is.
+// tallied moves orders in every possible way.
 func tallied(t *testing.T, s *suite) {
 	p := s.preheated(t, func(p *seckill.Product) { p.PerUserLimit = 9 })
 	none, err := s.Store.Tally(t.Context(), p.ID)

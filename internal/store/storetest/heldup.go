@@ -6,9 +6,8 @@ import (
 	"seckill"
 )
 
-// What is due and cannot be settled holds up nothing of another product: these
-// tests put several such rows before one of another product, and ask for fewer
-// rows than that.
+// A due row that cannot be settled must not block rows of other products. These tests put
+// several such rows before a row of another product, and ask for fewer rows than that.
 var heldUpTests = []test{
 	{"orders whose product is gone keep no other from being warned of", func(t *testing.T, s *suite) {
 		p, other := s.exposed(t), s.preheated(t)
@@ -26,14 +25,14 @@ var heldUpTests = []test{
 }
 
 const (
-	// heldUp is how many rows cannot be settled.
+	// heldUp is the number of rows that cannot be settled.
 	heldUp = 4
-	// nobody is a product that does not exist.
+	// nobody is the id of a product that does not exist.
 	nobody = 4_000_000_000
 )
 
-// heldUpOrders has due orders that harm keeps from expiring, and later one of
-// another product, which expires. They do when the harm is mended.
+// heldUpOrders makes due orders that harm keeps from expiring, and a later order of another
+// product, which expires. The first ones expire after mend.
 func heldUpOrders(t *testing.T, s *suite, harm func(p seckill.Product) (mend func())) {
 	t.Helper()
 	p, other := s.exposed(t), s.preheated(t)
@@ -61,7 +60,7 @@ func heldUpOrders(t *testing.T, s *suite, harm func(p seckill.Product) (mend fun
 	CheckPromises(t, s.Store, p.ID)
 }
 
-// disown gives rows of a product to one that does not exist.
+// disown moves rows of a product to a product that does not exist.
 func (s *suite) disown(t *testing.T, p seckill.Product, table string) (mend func()) {
 	t.Helper()
 	s.Exec(t, "UPDATE "+table+" SET product_id = ? WHERE product_id = ?", nobody, p.ID)

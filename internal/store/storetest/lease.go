@@ -30,7 +30,7 @@ var leaseTests = []test{
 	}},
 	{"a lease from before the clock was set back can be taken", func(t *testing.T, s *suite) {
 		name := newLease()
-		equal(t, "taken", s.lease(t, name, "dead", far), true) // as by a clock that was ahead
+		equal(t, "taken", s.lease(t, name, "dead", far), true) // as if given by a clock that was ahead
 		equal(t, "taken over", s.lease(t, name, "a", far/10), true)
 		equal(t, "taken back", s.lease(t, name, "b", far/10), false)
 	}},

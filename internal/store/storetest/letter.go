@@ -47,7 +47,7 @@ var letterTests = []test{
 		redelivered := item
 		redelivered.LetterID = 0
 		s.confirm(t, []store.Item{redelivered}, store.ConfirmNew)
-		// Whether this is an error is the adapter's choice; the order stands.
+		// The adapter may return an error or not. The order stays.
 		_, _ = s.Store.DiscardLetter(t.Context(), item.LetterID, operator)
 		equal(t, "status", s.order(t, item.Claim.OrderNo).Status, seckill.OrderPending)
 		equal(t, "owed", len(s.owed(t, p.ID)), 0)
@@ -79,7 +79,7 @@ var letterTests = []test{
 	}},
 }
 
-// dead is a claim whose letter is dead, as an item that comes from it.
+// dead returns a claim with a dead letter, as an item from that letter.
 func (s *suite) dead(t *testing.T, p seckill.Product, buyer string) store.Item {
 	t.Helper()
 	item := s.parked(t, p, buyer)

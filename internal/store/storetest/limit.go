@@ -126,7 +126,7 @@ func groupLimit(t *testing.T, s *suite) {
 func duplicateKey(t *testing.T, s *suite) {
 	p := s.preheated(t, perUser(5))
 	first := s.buy(t, p, "buyer", key("k"))
-	for range 2 { // a second duplicate must not stumble over the first one's row
+	for range 2 { // the second duplicate must not fail because of the first one's row
 		duplicate := s.item(t, p, "buyer", key("k"))
 		s.confirm(t, []store.Item{duplicate}, store.ConfirmDuplicate)
 		order := s.order(t, duplicate.Claim.OrderNo)
@@ -162,7 +162,7 @@ func longClaim(t *testing.T, s *suite) {
 	must(t, seckill.CheckBuyer(buyer))
 	must(t, seckill.CheckKey(long.Claim.Key))
 	must(t, seckill.CheckRef(long.Claim.Ref))
-	// One that differs from it in the last byte alone is another.
+	// The values of near differ from those of long only in the last byte.
 	near := s.item(t, p, buyer[:60]+"😁", key(long.Claim.Key[:62]+"è"), ref(long.Claim.Ref))
 	s.confirm(t, []store.Item{long, near}, store.ConfirmNew, store.ConfirmNew)
 

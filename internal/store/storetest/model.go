@@ -15,8 +15,8 @@ var modelTests = []test{
 	{"any history gives what the model says", anyHistory},
 }
 
-// modelBudget bounds the histories that are tried: a store that is fast tries
-// more of them. Shrinking a failure is not bounded.
+// modelBudget bounds the time for random histories, so a fast store tries more of them.
+// Shrinking a failure is not bounded.
 const modelBudget = 2 * time.Second
 
 func anyHistory(t *testing.T, s *suite) {
@@ -50,11 +50,11 @@ func anyHistory(t *testing.T, s *suite) {
 	})
 }
 
-// model is the simplest thing that a store could be: a count and a list.
+// model is the simplest possible store: a count and a list.
 type model struct {
 	s       *suite
 	t       *testing.T
-	product seckill.Product // its epoch, seller and whether the store is open are kept up to date
+	product seckill.Product // its epoch, seller and StoreOpen are kept up to date
 	changes int
 
 	stock, offered int64
@@ -79,7 +79,7 @@ func (m *model) live(buyer string) (units int) {
 	return units
 }
 
-// pick draws one of the orders so far.
+// pick draws one of the orders.
 func (m *model) pick(rt *rapid.T) *modelOrder {
 	if len(m.orders) == 0 {
 		rt.Skip("no order yet")
@@ -123,7 +123,7 @@ func (m *model) confirm(rt *rapid.T) {
 			taken += int64(claim.Quantity)
 		}
 		if claim.Key != "" && !duplicate {
-			owns[id] = claim.OrderNo // also when it fails: the key asked for that order
+			owns[id] = claim.OrderNo // also if it fails: the key asked for that order
 		}
 		m.orders = append(m.orders, order)
 	}
@@ -151,7 +151,7 @@ func (m *model) replay(rt *rapid.T) {
 	order.owed = order.owed || !m.byStore() && !order.status.Live()
 }
 
-// move wants a move to succeed exactly from one state.
+// move expects that a move succeeds from one state only.
 func (m *model) move(rt *rapid.T, order *modelOrder, err error, from, to seckill.OrderStatus) bool {
 	if order.status != from {
 		refused(rt, err, seckill.CodeWrongState)
@@ -267,7 +267,7 @@ func (m *model) hear(rt *rapid.T) {
 	}
 }
 
-// compare reads the store back after every step.
+// compare reads the store and compares it with the model after every step.
 func (m *model) compare(rt *rapid.T) {
 	p := m.s.product(rt, m.product.ID)
 	equal(rt, "stock", p.Stock, m.stock)

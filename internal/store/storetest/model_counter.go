@@ -10,7 +10,7 @@ import (
 
 func (m *model) byStore() bool { return m.product.Seller == seckill.SellerStore }
 
-// sell asks the store to sell a batch, which it does while it is open.
+// sell calls Sell with a batch. The store sells while it is open.
 func (m *model) sell(rt *rapid.T) {
 	brief := rapid.Bool().Draw(rt, "brief")
 	req := store.SellRequest{ProductID: m.product.ID, Epoch: m.product.Epoch, ExpireAfter: far}
@@ -37,7 +37,7 @@ func (m *model) sell(rt *rapid.T) {
 	equal(rt, "free", got.Free, m.stock)
 }
 
-// decide is what Sell says of one claim, done to the model.
+// decide returns the expected verdict on one claim, and applies it to the model.
 func (m *model) decide(item store.Item, brief bool) store.SellVerdict {
 	claim := item.Claim
 	id, units := [2]string{claim.Buyer, claim.Key}, int64(claim.Quantity)
@@ -69,7 +69,7 @@ func (m *model) find(no seckill.OrderNo) *modelOrder {
 	return nil
 }
 
-// held are the buyer's live orders, newest first: numbers grow.
+// held returns the buyer's live orders, newest first. Order numbers grow.
 func (m *model) held(buyer string) []seckill.OrderNo {
 	var nos []seckill.OrderNo
 	for i := len(m.orders) - 1; i >= 0; i-- {
@@ -90,7 +90,7 @@ func (m *model) takeOver(rt *rapid.T) {
 	equal(rt, "epoch", p.Epoch, m.product.Epoch)
 }
 
-// openStore completes a takeover, if there is one.
+// openStore completes a takeover, if one has begun.
 func (m *model) openStore(rt *rapid.T) {
 	open, err := m.s.Store.OpenStore(rt.Context(), m.product.ID, m.product.Epoch)
 	if !m.byStore() {

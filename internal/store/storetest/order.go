@@ -80,7 +80,7 @@ func failedAdoption(t *testing.T, s *suite) {
 	equal(t, "owed", len(s.owed(t, p.ID)), 0)
 	equal(t, "stock", s.product(t, p.ID).Stock, p.Stock)
 	equal(t, "order.failed", s.count(t, p.ID, seckill.EventOrderFailed), 1)
-	s.buy(t, p, "buyer") // nothing of the limit is used up
+	s.buy(t, p, "buyer") // the limit is still unused
 }
 
 func unknownOrder(t *testing.T, s *suite) {

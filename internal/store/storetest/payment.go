@@ -104,7 +104,7 @@ var paymentTests = []test{
 	}},
 }
 
-// rivals is how many goroutines meet in a test.
+// rivals is the number of concurrent goroutines in a test.
 const rivals = 8
 
 func (s *suite) recordAtOnce(t *testing.T, notices func(int) payment.Notice) map[store.PaymentResult]int {
@@ -164,7 +164,7 @@ func excessMoney(t *testing.T, s *suite) {
 		name   string
 		status seckill.OrderStatus
 		edit   func(*payment.Notice)
-		reason string // "" where the contract names none
+		reason string // "" if the contract gives none
 	}{
 		{"late: the order was cancelled", seckill.OrderCancelled, nil, "late"},
 		{"late: the order failed", seckill.OrderFailed, nil, "late"},
@@ -198,7 +198,7 @@ func excessMoney(t *testing.T, s *suite) {
 	}
 }
 
-// refundOf finds the refund of a notice's money, which must be due.
+// refundOf finds the refund of a notice's payment, which must be due.
 func (s *suite) refundOf(t *testing.T, n payment.Notice) store.Payment {
 	t.Helper()
 	due, err := s.Store.RefundsDue(t.Context(), all)

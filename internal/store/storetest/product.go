@@ -248,7 +248,7 @@ func patchBefore(t *testing.T, s *suite) {
 	want.Name, want.Ref, want.ImageURL, want.PriceCents, want.Currency = *patch.Name, *patch.Ref, *patch.ImageURL, 0, "EUR"
 	want.Unlisted = true
 	want.PerUserLimit, want.StartsAt, want.EndsAt = 4, *patch.StartsAt, *patch.EndsAt
-	want.Version = got.Version // stock and epoch did not change; whether the lock moves is the adapter's choice
+	want.Version = got.Version // stock and epoch did not change; the adapter may change the version
 	equal(t, "returned", got, want)
 	equal(t, "read", s.product(t, p.ID), want)
 }
@@ -300,13 +300,13 @@ func patchUnsound(t *testing.T, s *suite) {
 	}
 }
 
-// told is an instruction of the operator.
+// told returns an operator's instruction.
 func told(state seckill.SaleState) seckill.Instruction {
 	return seckill.Instruction{State: state, Actor: operator.Name, Reason: operator.Reason}
 }
 
-// instructedOnce: an instruction may be carried to the store by several, and long
-// after the operator has said something else.
+// instructedOnce repeats an instruction. Several instances may bring it to the store, also long
+// after the operator has given another one.
 func instructedOnce(t *testing.T, s *suite) {
 	p := s.preheated(t)
 	pause := told(seckill.SalePaused)
@@ -390,14 +390,14 @@ func currentProducts(t *testing.T, s *suite) {
 	equal(t, "read by its id", s.product(t, ended.ID).ID, ended.ID)
 }
 
-// endedAgo ends a sale, a while ago.
+// endedAgo ends a sale some time ago.
 func (s *suite) endedAgo(t *testing.T, p seckill.Product, ago time.Duration) {
 	t.Helper()
 	s.setState(t, p.ID, seckill.SaleEnded)
 	s.Exec(t, `UPDATE tb_seckill_product SET ended_time = ? WHERE id = ?`, s.now(t).Add(-ago).UnixMilli(), p.ID)
 }
 
-// current reports whether a product is among the current ones, as it is.
+// current reports whether CurrentProducts returns the product, with its present fields.
 func (s *suite) current(t *testing.T, p seckill.Product) bool {
 	t.Helper()
 	products, err := s.Store.CurrentProducts(t.Context())

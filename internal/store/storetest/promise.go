@@ -8,15 +8,14 @@ import (
 	"seckill/internal/store"
 )
 
-// maxFindings bounds what one check of a promise lists.
+// maxFindings bounds the findings of one check.
 const maxFindings = 20
 
-// CheckPromises checks, at rest, what the store can show of the promises for
-// one product: I1, I2, I3, I6 and I8. It counts orders and money itself as
-// well as asking the store's own checks.
+// CheckPromises checks I1, I2, I3, I6 and I8 for one product without concurrent changes. It
+// counts orders and payments itself, and also runs the store's own checks.
 func CheckPromises(t TB, st store.Store, product uint32) {
 	t.Helper()
-	// The test's own context has ended when this runs as its cleanup.
+	// The test's own context has ended when this runs as a cleanup.
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	figures, err := st.Figures(ctx, product)
@@ -48,7 +47,7 @@ func CheckPromises(t TB, st store.Store, product uint32) {
 	found("I8", findings, err)
 }
 
-// ordersOf reads every order that the filter lets through, page by page.
+// ordersOf reads all orders that match the filter, page by page.
 func ordersOf(ctx context.Context, st store.Store, filter store.OrderFilter) ([]seckill.Order, error) {
 	var orders []seckill.Order
 	for filter.Limit = 500; ; {
@@ -64,8 +63,8 @@ func ordersOf(ctx context.Context, st store.Store, filter store.OrderFilter) ([]
 	}
 }
 
-// movementsOf reads the money of the orders: at once where the whole store has
-// little, else order by order.
+// movementsOf reads the payments and refunds of the orders: all at once if the store has few,
+// else order by order.
 func movementsOf(ctx context.Context, st store.Store, orders []seckill.Order) (map[string][]store.Payment, error) {
 	movements := map[string][]store.Payment{}
 	everything, err := st.Payments(ctx, store.PaymentFilter{Limit: all})
@@ -87,7 +86,7 @@ func movementsOf(ctx context.Context, st store.Store, orders []seckill.Order) (m
 	return movements, nil
 }
 
-// checkUnits is I1 and I2, and that figures are what the orders add up to.
+// checkUnits checks I1 and I2, and that the figures are the sums of the orders.
 func checkUnits(t TB, f store.Figures, orders []seckill.Order) {
 	t.Helper()
 	units := map[seckill.OrderStatus]int64{}
@@ -112,7 +111,7 @@ func checkUnits(t TB, f store.Figures, orders []seckill.Order) {
 	}
 }
 
-// checkLimits is I3 over the product's limit group.
+// checkLimits checks I3 for the product's limit group.
 func checkLimits(ctx context.Context, t TB, st store.Store, p seckill.Product) {
 	t.Helper()
 	products, err := st.Products(ctx, store.ProductFilter{Limit: 1000})
@@ -137,8 +136,8 @@ func checkLimits(ctx context.Context, t TB, st store.Store, p seckill.Product) {
 	}
 }
 
-// checkMoney is I8 of one order: paid by exactly one exact payment, and every
-// other payment owed back or given back exactly once.
+// checkMoney checks I8 for one order: exactly one exact payment paid it, and every other
+// payment has exactly one refund.
 func checkMoney(t TB, order seckill.Order, movements []store.Payment) {
 	t.Helper()
 	refunds := map[string]int{}

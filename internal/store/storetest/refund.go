@@ -21,9 +21,9 @@ var refundTests = []test{
 		if !around(done.DoneAt, before, s.now(t)) {
 			t.Errorf("done at %s, want the store's now", done.DoneAt)
 		}
-		// A late failure of another attempt must not send the money again.
+		// A late failure of another attempt must not cause a second refund.
 		for _, delay := range []time.Duration{0, -1} {
-			// Whether this is an error is the adapter's choice.
+			// The adapter may return an error or not.
 			_ = s.Store.RefundFailed(t.Context(), refund.ID, "late", delay)
 			equal(t, "status", s.refund(t, refund).Status, "done")
 			equal(t, "due", s.refundDue(t, refund.ID), false)
@@ -67,7 +67,7 @@ var refundTests = []test{
 			_, err := s.Store.RetryRefund(t.Context(), refund.ID, operator)
 			return err
 		}
-		refused(t, again(), seckill.CodeWrongState) // it will be tried anyway
+		refused(t, again(), seckill.CodeWrongState) // it will be retried anyway
 		must(t, s.Store.RefundFailed(t.Context(), refund.ID, "refused", -1))
 		s.audited(t, p.ID, func() {
 			due, err := s.Store.RetryRefund(t.Context(), refund.ID, operator)
@@ -123,7 +123,7 @@ var refundTests = []test{
 	{"payments are listed page by page", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		for i := range 3 {
-			s.owedRefund(t, p, numbered("buyer", i)) // of one millisecond, or of several
+			s.owedRefund(t, p, numbered("buyer", i)) // in one millisecond or in several
 		}
 		for _, filter := range []store.PaymentFilter{{ProductID: p.ID}, {ProductID: p.ID, Type: "refund"}} {
 			filter.Limit = all
@@ -166,7 +166,7 @@ var refundTests = []test{
 	}},
 }
 
-// owedRefund is money that came too late, and is to go back.
+// owedRefund makes a late payment, whose refund is owed.
 func (s *suite) owedRefund(t *testing.T, p seckill.Product, buyer string) store.Payment {
 	t.Helper()
 	order := s.cancel(t, s.buy(t, p, buyer))

@@ -56,7 +56,7 @@ var releaseTests = []test{
 		s.confirm(t, []store.Item{item}, store.ConfirmNew)
 		s.cancel(t, s.order(t, item.Claim.OrderNo))
 		first := s.owed(t, p.ID)
-		for range 3 { // within one millisecond too
+		for range 3 { // also within one millisecond
 			s.confirm(t, []store.Item{item}, store.ConfirmReplay)
 			must(t, s.Store.ReleasesHeard(t.Context(), first))
 			again := s.owed(t, p.ID)
@@ -107,9 +107,9 @@ var releaseTests = []test{
 	}},
 }
 
-// witnessLost: of those who meet one loss, the first has every product
-// recovered; to the others it is no news, nor is what they say of a witness
-// that moved on.
+// witnessLost checks that the first report of a loss marks every product for recovery. Further
+// reports of the same loss do nothing. A report about a witness that has changed since does
+// nothing either.
 func witnessLost(t *testing.T, s *suite) {
 	p, other, fresh, counter := s.preheated(t), s.preheated(t), s.create(t), s.preheated(t, direct)
 	stream, beside := numbered("forgotten", int(p.ID)), numbered("forgotten", int(other.ID))
@@ -139,7 +139,7 @@ func witnessLost(t *testing.T, s *suite) {
 	s.witness(t, p, stream, 3)
 	equal(t, "witness of the stream that began anew", s.witnessOf(t, stream).Seq, 3)
 
-	// A stream that was set back goes on from what it has.
+	// A stream that was set back continues from its last entry.
 	s.witness(t, p, beside, 9)
 	kept = []queue.ID{{Stream: beside, Seq: 6, Tag: 1}}
 	lost(false, queue.ID{Stream: beside, Seq: 8})
@@ -148,8 +148,8 @@ func witnessLost(t *testing.T, s *suite) {
 	equal(t, "witness of the stream that was set back", s.witnessOf(t, beside), kept[0])
 }
 
-// heardLate: a reply that was asked for under an older epoch comes after a
-// redelivered entry made the store owe the release again under a newer one.
+// heardLate settles a release that was listed under an older epoch. Meanwhile a redelivered
+// entry made the store owe the release again under a newer epoch.
 func heardLate(t *testing.T, s *suite) {
 	p := s.preheated(t)
 	item := s.item(t, p, "buyer")

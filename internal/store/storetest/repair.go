@@ -26,7 +26,7 @@ var repairTests = []test{
 	{"money that does not add up is found", damagedMoney},
 }
 
-// history is a product on which everything has happened.
+// history creates a product with every kind of order, payment and change.
 func (s *suite) history(t *testing.T) seckill.Product {
 	t.Helper()
 	p := s.preheated(t, perUser(3))
@@ -47,7 +47,7 @@ func (s *suite) play(t *testing.T, p seckill.Product) {
 	s.change(t, p, 5)
 }
 
-// damaged is a product with a history that the test may damage.
+// damaged creates a product with a history, which the test may damage.
 func (s *suite) damaged(t *testing.T) seckill.Product {
 	t.Helper()
 	p := s.exposed(t)
@@ -55,8 +55,7 @@ func (s *suite) damaged(t *testing.T) seckill.Product {
 	return s.product(t, p.ID)
 }
 
-// exposed is a new product that the test may damage: its promises are not
-// checked at the end.
+// exposed creates a product that the test may damage. Its promises are not checked at the end.
 func (s *suite) exposed(t *testing.T) seckill.Product {
 	t.Helper()
 	if s.Exec == nil {
@@ -142,7 +141,7 @@ func boundedRefunds(t *testing.T, s *suite) {
 	equal(t, "findings afterwards", len(s.moneyFindings(t, p.ID)), 0)
 }
 
-// Money that does not add up is found, and left to a person.
+// Money that does not add up is reported, but not repaired: a person must decide.
 func damagedMoney(t *testing.T, s *suite) {
 	for name, c := range map[string]struct{ kind, damage string }{
 		"a refund that is gone":                  {"refund", "DELETE FROM tb_payment WHERE type = 'refund' AND order_no = ?"},

@@ -112,7 +112,7 @@ func cancelled(t *testing.T, s *suite) {
 	s.buy(t, p, "buyer", quantity(3)) // the whole limit is free again
 }
 
-// inState makes an order and brings it to a state.
+// inState creates an order and moves it to a state.
 func (s *suite) inState(t *testing.T, p seckill.Product, status seckill.OrderStatus) seckill.Order {
 	t.Helper()
 	buyer := status.String()
@@ -135,8 +135,7 @@ func (s *suite) inState(t *testing.T, p seckill.Product, status seckill.OrderSta
 	return s.order(t, order.OrderNo)
 }
 
-// refusedIn wants a move to be wrong_state, and to change nothing, in each of
-// the states.
+// refusedIn expects that a move is wrong_state, and changes nothing, in each of the states.
 func (s *suite) refusedIn(t *testing.T, p seckill.Product, move func(seckill.OrderNo) error, states ...seckill.OrderStatus) {
 	t.Helper()
 	for _, status := range states {
@@ -174,7 +173,7 @@ func refunded(t *testing.T, s *suite) {
 	s.buy(t, p, "buyer", quantity(2))
 }
 
-// expireAll expires whatever is due, and returns what was the product's.
+// expireAll expires all due orders, and returns those of the product.
 func (s *suite) expireAll(t *testing.T, product uint32) []seckill.Order {
 	t.Helper()
 	var mine []seckill.Order

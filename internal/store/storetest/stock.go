@@ -123,7 +123,7 @@ var stockTests = []test{
 	}},
 }
 
-// change begins a change; the same delta of the same product is the same id.
+// change begins a change. The same delta of the same product gives the same id.
 func (s *suite) change(t *testing.T, p seckill.Product, delta int64) store.StockChange {
 	t.Helper()
 	got, err := s.Store.BeginStockChange(t.Context(), store.StockChange{
@@ -203,7 +203,7 @@ func restampedChange(t *testing.T, s *suite) {
 	must(t, err)
 	equal(t, "epoch", again.Epoch, next.Epoch)
 	equal(t, "status", again.Status, "open")
-	for _, refused := range []bool{false, true} { // the word of a ledger that is gone
+	for _, refused := range []bool{false, true} { // the decision of an old ledger
 		s.unchanged(t, p.ID, func() {
 			_, err := s.Store.FinishStockChange(t.Context(), change.ID, change.Epoch, refused)
 			fails(t, err, store.ErrEpoch)

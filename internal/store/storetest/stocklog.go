@@ -17,7 +17,7 @@ var stockLogTests = []test{
 	}},
 }
 
-// logFindings checks the log; findings say what was expected and what is there.
+// logFindings runs CheckStockLog.
 func (s *suite) logFindings(t *testing.T, product uint32, limit int) []store.Finding {
 	t.Helper()
 	findings, err := s.Store.CheckStockLog(t.Context(), product, limit)

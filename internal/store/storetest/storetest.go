@@ -1,7 +1,9 @@
-// Package storetest is the conformance suite of the store port: an adapter is
-// done when it passes Run against its real server. The package also has
-// CheckPromises, which any test can ask about a product, and Faulty, which
-// makes a real store fail on demand.
+// Package storetest is the conformance suite of the store port. An adapter must pass Run
+// against its real server. CheckPromises checks a product in any test. Faulty makes a real
+// store fail on demand.
+//
+// A file has the tests of one part of the port. storetest.go has the list of parts, suite.go
+// the fixtures, model.go the comparison with a model, concurrency*.go the concurrent tests.
 package storetest
 
 import (
@@ -11,32 +13,31 @@ import (
 	"seckill/internal/store"
 )
 
-// Harness is one opened store and what its tests may do to it.
+// Harness is an open store, and what the suite may do to it.
 //
-// The suite makes products, streams, leases and trades of its own, so several
-// harnesses may share one server and one database, one after the other.
+// The suite uses product ids, streams, leases and trade numbers that no other run uses. So
+// several harnesses may use one database, one after the other.
 type Harness struct {
 	// Store is migrated and ready.
 	Store store.Store
 
-	// OwnClock says that the store follows a clock that the suite cannot set,
-	// such as its server's. The suite then waits for real time to pass; it
-	// never asks for more than a few milliseconds at once.
+	// OwnClock means that the suite cannot set the store's clock, for example because it is the
+	// server's. The suite then waits for real time, a few milliseconds at most.
 	OwnClock bool
 
-	// Reopen closes the store and opens the same data again; nil when the
-	// adapter keeps nothing.
+	// Reopen closes the store and opens the same data again. It is nil if the adapter keeps no
+	// data.
 	Reopen func(t *testing.T) store.Store
 
-	// Exec runs a statement behind the store's back, to damage what repairs
-	// must mend. It takes the tables tb_seckill_product, tb_seckill_order,
-	// tb_stock_log, tb_user_seckill, tb_payment, tb_dead_letter and tb_event, and
-	// ? for arguments. With nil, the tests that need it are skipped.
+	// Exec runs a statement that bypasses the store, to damage data that repairs must mend. It
+	// must accept the tables tb_seckill_product, tb_seckill_order, tb_stock_log,
+	// tb_user_seckill, tb_payment, tb_dead_letter and tb_event, and ? for arguments. If it is
+	// nil, the tests that need it are skipped.
 	Exec func(t *testing.T, query string, args ...any)
 }
 
-// Run runs the suite. It calls open once per part of the contract; whatever
-// open makes is to be closed by t.Cleanup.
+// Run runs the suite. It calls open once per part of the contract. open must close its
+// resources with t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T, clock *Clock) *Harness) {
 	parts := []struct {
 		name  string
@@ -79,7 +80,7 @@ func Run(t *testing.T, open func(t *testing.T, clock *Clock) *Harness) {
 	}
 	for _, part := range parts {
 		t.Run(part.name, func(t *testing.T) {
-			// A fixed instant would hide a store that reads the wall clock.
+			// With a fixed time, a store that reads the wall clock would pass.
 			clock := NewClock(time.Now().Add(time.Hour))
 			s := &suite{Harness: open(t, clock), clock: clock}
 			for _, test := range part.tests {

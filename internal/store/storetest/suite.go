@@ -17,40 +17,39 @@ import (
 )
 
 const (
-	// tick is a duration that tests let pass. It is short, because a store
-	// with its own clock makes the test wait for it, and long against the
-	// millisecond to which stores keep time.
+	// tick is a time that tests let pass. It is short, because for a store with its own clock
+	// the test must wait. It is long compared with the millisecond to which stores keep time.
 	tick = 20 * time.Millisecond
-	// far is a duration that never passes within a test.
+	// far is a time that never passes within a test.
 	far = time.Hour
-	// all is a page that holds everything a test makes.
+	// all is a page size above the number of rows of any test.
 	all = 10_000
-	// patience bounds every single test against a store that hangs.
+	// patience bounds every test, in case the store hangs.
 	patience = 30 * time.Second
 )
 
 var operator = store.Actor{Name: "operator", Reason: "because of the test"}
 
-// lastProduct makes product ids that no other test has, nor another run on
-// the same server: a random start, then one by one.
+// lastProduct makes product ids that no other test or run on the same server has: they start at
+// a random number and count up.
 var lastProduct = func() *atomic.Uint32 {
 	var seed [4]byte
 	rand.Read(seed[:]) // never fails
 	var last atomic.Uint32
-	last.Store(binary.BigEndian.Uint32(seed[:])>>1 | 1) // the upper half is room to count
+	last.Store(binary.BigEndian.Uint32(seed[:])>>1 | 1) // the upper half is left for counting
 	return &last
 }()
 
 func newProductID() uint32 { return lastProduct.Add(1) }
 
-// suite is one opened store with what the tests need to talk to it.
+// suite is an open store with the fixtures of the tests.
 type suite struct {
 	*Harness
 	clock  *Clock
-	orders atomic.Uint64 // makes order numbers distinct and growing
+	orders atomic.Uint64 // makes order numbers that are distinct and grow
 }
 
-// advance lets time pass on the store's clock.
+// advance moves the store's clock, or waits if the store has its own clock.
 func (s *suite) advance(t TB, d time.Duration) {
 	t.Helper()
 	if !s.OwnClock {
@@ -68,12 +67,12 @@ func (s *suite) now(t TB) time.Time {
 	return now
 }
 
-// around reports whether at is the store's now as it was between two readings.
+// around reports whether at is between two readings of the store's clock.
 func around(at, before, after time.Time) bool {
 	return !at.Before(before) && !at.After(after)
 }
 
-// draft is a product to create: 10 units at 9.99, one per buyer.
+// draft returns a product to create: 10 units at 9.99, one per buyer.
 func (s *suite) draft(t TB) seckill.Product {
 	t.Helper()
 	id, now := newProductID(), s.now(t)
@@ -84,8 +83,8 @@ func (s *suite) draft(t TB) seckill.Product {
 	}
 }
 
-// create adds a draft, changed by edit, and promises that I1, I2, I3, I6 and
-// I8 hold for it at the end of the test.
+// create adds a draft, changed by edits, and checks I1, I2, I3, I6 and I8 for it at the end of
+// the test.
 func (s *suite) create(t *testing.T, edits ...func(*seckill.Product)) seckill.Product {
 	t.Helper()
 	draft := s.draft(t)
@@ -102,19 +101,19 @@ func (s *suite) create(t *testing.T, edits ...func(*seckill.Product)) seckill.Pr
 	return p
 }
 
-// preheated is create with the first epoch open.
+// preheated creates a product and opens its first epoch.
 func (s *suite) preheated(t *testing.T, edits ...func(*seckill.Product)) seckill.Product {
 	t.Helper()
 	return s.openEpoch(t, s.create(t, edits...).ID)
 }
 
-// takenOver is preheated, and then the store is the seller and open.
+// takenOver creates a product that the store sells, open.
 func (s *suite) takenOver(t *testing.T, edits ...func(*seckill.Product)) seckill.Product {
 	t.Helper()
 	return s.takeOver(t, s.preheated(t, edits...).ID)
 }
 
-// takeOver moves the sale of a product to the store, which opens.
+// takeOver makes the store the seller of a product, open.
 func (s *suite) takeOver(t TB, id uint32) seckill.Product {
 	t.Helper()
 	p, err := s.Store.TakeOver(t.Context(), id, s.product(t, id).Epoch, operator)
@@ -133,7 +132,7 @@ func (s *suite) openStore(t TB, p seckill.Product) {
 // soldBy is preheated or takenOver.
 type soldBy func(t *testing.T, edits ...func(*seckill.Product)) seckill.Product
 
-// byStore runs a story for both kinds of product that the store sells.
+// byStore runs a story for a direct product and for one that was taken over.
 func byStore(story func(t *testing.T, s *suite, open soldBy)) func(t *testing.T, s *suite) {
 	return func(t *testing.T, s *suite) {
 		t.Run("direct", func(t *testing.T) {
@@ -155,7 +154,7 @@ func sharded(n int) func(*seckill.Product) {
 	return func(p *seckill.Product) { p.Shards, p.Strategy = n, seckill.StrategySharded }
 }
 
-// openEpoch bumps the epoch and says that the ledger is built.
+// openEpoch opens the next epoch and ends the rebuild.
 func (s *suite) openEpoch(t TB, id uint32) seckill.Product {
 	t.Helper()
 	seen := s.product(t, id).Epoch
@@ -172,7 +171,7 @@ func (s *suite) product(t TB, id uint32) seckill.Product {
 	return p
 }
 
-// item is a claim of one unit at the product's present epoch.
+// item returns a claim of one unit in the product's present epoch.
 func (s *suite) item(t TB, p seckill.Product, buyer string, edits ...func(*store.Item)) store.Item {
 	t.Helper()
 	now := s.now(t)
@@ -203,7 +202,7 @@ func request(items ...store.Item) store.ConfirmRequest {
 	return req
 }
 
-// confirm confirms items of one product and wants the given outcomes.
+// confirm confirms items of one product and expects the given outcomes.
 func (s *suite) confirm(t TB, items []store.Item, want ...store.ConfirmOutcome) {
 	t.Helper()
 	got, err := s.Store.Confirm(t.Context(), request(items...))
@@ -243,7 +242,7 @@ func (s *suite) cancel(t TB, order seckill.Order) seckill.Order {
 	return order
 }
 
-// notice is exact money for the order; each trade number is another payment.
+// notice returns an exact payment for the order. Each trade number is another payment.
 func notice(order seckill.Order, trade string) payment.Notice {
 	return payment.Notice{
 		Provider: "sandbox", TradeNo: order.OrderNo.String() + trade, OrderNo: order.OrderNo.String(),
@@ -286,7 +285,7 @@ func (s *suite) owed(t TB, product uint32) []store.Release {
 	return mine
 }
 
-// hear settles all that the product owes.
+// hear settles all releases that the product owes.
 func (s *suite) hear(t TB, product uint32) {
 	t.Helper()
 	must(t, s.Store.ReleasesHeard(t.Context(), s.owed(t, product)))
@@ -338,7 +337,7 @@ func (s *suite) audit(t TB, product uint32) []store.AuditLine {
 	return lines
 }
 
-// audited wants the act to leave exactly one more audit line, the operator's.
+// audited expects that act writes exactly one audit line with the operator's name.
 func (s *suite) audited(t TB, product uint32, act func()) {
 	t.Helper()
 	before := len(s.audit(t, product))
@@ -354,8 +353,8 @@ func (s *suite) audited(t TB, product uint32, act func()) {
 	}
 }
 
-// unchanged wants the act to leave the product, its orders' units, what it
-// owes, its letters and its events as they were.
+// unchanged expects that act does not change the product, the units of its orders, its owed
+// releases, its letters and its events.
 func (s *suite) unchanged(t TB, product uint32, act func()) {
 	t.Helper()
 	before, events := s.figures(t, product), len(s.events(t, product))
@@ -367,8 +366,7 @@ func (s *suite) unchanged(t TB, product uint32, act func()) {
 	equal(t, "events", len(s.events(t, product)), events)
 }
 
-// TB is what the checks need of a test: *testing.T, *testing.B and *rapid.T
-// have it.
+// TB has the methods of *testing.T, *testing.B and *rapid.T that the checks need.
 type TB interface {
 	Helper()
 	Context() context.Context
@@ -384,7 +382,7 @@ func must(t TB, err error) {
 	}
 }
 
-// refused wants an error that carries the code.
+// refused expects an error with the code.
 func refused(t TB, err error, code seckill.Code) {
 	t.Helper()
 	var e *seckill.Error
@@ -393,7 +391,7 @@ func refused(t TB, err error, code seckill.Code) {
 	}
 }
 
-// fails wants an error that is target.
+// fails expects the error target.
 func fails(t TB, err, target error) {
 	t.Helper()
 	if !errors.Is(err, target) {
@@ -401,7 +399,7 @@ func fails(t TB, err, target error) {
 	}
 }
 
-// equal compares what was got with what is wanted.
+// equal compares a result with the expected value.
 func equal[T any](t TB, what string, got, want T) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {

@@ -150,7 +150,7 @@ var takeoverTests = []test{
 		keep(gone, far, 2)
 		_, _, err = s.Store.KeepInstance(t.Context(), store.Instance{Name: gone}, far)
 		must(t, err)
-		keep(one, far, 1) // the other's ledger does not answer it
+		keep(one, far, 1) // the other instance's ledger does not answer
 		keep(gone, 3*far, 2)
 		keep(one, far, 1) // the other's lease is from before the clock was set back
 		must(t, s.Store.LeaveInstance(t.Context(), gone))
@@ -256,7 +256,7 @@ var takeoverTests = []test{
 	}},
 }
 
-// beginTakeover makes the store the seller, and does not open it.
+// beginTakeover makes the store the seller, not open.
 func (s *suite) beginTakeover(t TB, id uint32) seckill.Product {
 	t.Helper()
 	p, err := s.Store.TakeOver(t.Context(), id, s.product(t, id).Epoch, operator)
@@ -276,8 +276,8 @@ func (s *suite) acknowledge(t TB, p seckill.Product, epoch uint64, instance stri
 	must(t, s.Store.Acknowledge(t.Context(), p.ID, epoch, instance))
 }
 
-// instance has a lease for ttl, and leaves when the test ends: it would hold up
-// the takeovers of others.
+// instance gets a lease for ttl, and leaves when the test ends: otherwise it would block the
+// takeovers of other tests.
 func (s *suite) instance(t *testing.T, ttl time.Duration) string {
 	t.Helper()
 	name := newLease()
@@ -299,7 +299,7 @@ func (s *suite) keep(t *testing.T, name string, ttl time.Duration, want bool, si
 	}
 }
 
-// instances are the silent products of those that are listed, by name.
+// instances returns the silent products of all listed instances, by name.
 func (s *suite) instances(t *testing.T) map[string][]uint32 {
 	t.Helper()
 	listed, err := s.Store.Instances(t.Context())
@@ -366,7 +366,7 @@ func returnedSale(t *testing.T, s *suite) {
 	equal(t, "the dead order with a key is handed over", handed[dead.OrderNo].Status, seckill.OrderCancelled)
 	equal(t, "handed over", len(handed), len(live)+1)
 
-	// What dies from now on is the ledger's again.
+	// Orders that die from now on count for the ledger again.
 	for no := range live {
 		if order := s.order(t, no); order.Status == seckill.OrderPending {
 			s.cancel(t, order)

@@ -76,7 +76,7 @@ var takeoverEntryTests = []test{
 // takeover is beginTakeover or takeOver.
 type takeover func(t TB, id uint32) seckill.Product
 
-// whileStoreSells runs a story with the store open, and not open yet.
+// whileStoreSells runs a story with a store that is open, and with one that is not open yet.
 func whileStoreSells(story func(t *testing.T, s *suite, seller takeover)) func(t *testing.T, s *suite) {
 	return func(t *testing.T, s *suite) {
 		t.Run("not open", func(t *testing.T) { story(t, s, s.beginTakeover) })
@@ -92,7 +92,7 @@ func oldEntries(t *testing.T, s *suite, seller takeover) {
 		s.item(t, old, "new", quantity(2), key("k")), // two epochs old
 		s.item(t, p, "had one", atEpoch(p.Epoch-1), key("k")),
 		s.item(t, p, "had one", atEpoch(p.Epoch-1), quantity(2)),
-		s.item(t, p, "too many", quantity(2)), // of the epoch itself
+		s.item(t, p, "too many", quantity(2)), // of the present epoch
 		s.item(t, p, "last"),
 	}
 	s.confirm(t, items, store.ConfirmNew, store.ConfirmDuplicate, store.ConfirmOverLimit, store.ConfirmSoldOut, store.ConfirmNew)

@@ -123,7 +123,7 @@ var takeoverParkedTests = []test{
 	}},
 }
 
-// parkClaim parks a claim of the product's epoch for long.
+// parkClaim parks a claim of the product's epoch for a long time.
 func (s *suite) parkClaim(t *testing.T, p seckill.Product, buyer string, edits ...func(*store.Item)) store.Item {
 	t.Helper()
 	item := s.item(t, p, buyer, edits...)

@@ -6,8 +6,8 @@ import (
 	"seckill"
 )
 
-// A row whose order number somebody altered into none holds up no row of another
-// product where all products' rows are listed to be worked on.
+// A row whose order number was overwritten must not block rows of other products in lists that
+// serve all products.
 var unreadableTests = []test{
 	{"an order that cannot be read keeps none of another product from expiring", func(t *testing.T, s *suite) {
 		p, other := s.exposed(t), s.preheated(t)
@@ -58,7 +58,7 @@ var unreadableTests = []test{
 	}},
 }
 
-// alter overwrites an order number of a table until the test ends.
+// alter overwrites an order number in a table until the test ends.
 func (s *suite) alter(t *testing.T, table string, no seckill.OrderNo) {
 	t.Helper()
 	s.Exec(t, "UPDATE "+table+" SET order_no = 'none' WHERE order_no = ?", no.String())
