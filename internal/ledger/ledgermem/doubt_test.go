@@ -99,7 +99,7 @@ func unreadable(t *testing.T) *sql.DB {
 
 // A commit is on the disk when it returns, also on the connection that takes
 // the place of one that failed.
-func TestCommitsAreSyncedWhole(t *testing.T) {
+func TestSQLiteConnections_SyncFull(t *testing.T) {
 	t.Parallel()
 	l := still(t, newPath(t))
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}

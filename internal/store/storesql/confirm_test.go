@@ -11,7 +11,7 @@ import (
 	"seckill/internal/store"
 )
 
-func TestConfirmTakesFewStatementsPerBatch(t *testing.T) {
+func TestConfirm_FewStatementsPerBatch(t *testing.T) {
 	s := openNew(t)
 	p := sale(t, s, 10_000)
 	req := request(&p, claims(&p, 1000))
@@ -27,7 +27,7 @@ func TestConfirmTakesFewStatementsPerBatch(t *testing.T) {
 	}
 }
 
-func TestExpireOrders_TakesFewStatements(t *testing.T) {
+func TestExpireOrders_FewStatements(t *testing.T) {
 	s := openNew(t)
 	p := sale(t, s, 10_000)
 	items := claims(&p, 500)
@@ -52,7 +52,7 @@ func TestExpireOrders_TakesFewStatements(t *testing.T) {
 	}
 }
 
-func TestChunksAreFewSizesAndMissNothing(t *testing.T) {
+func TestChunks_FewSizesAndAllRows(t *testing.T) {
 	for rows := range 3*sqliteDialect.chunkRows + 2 {
 		args := make([]any, rows*3)
 		for i := range args {
@@ -83,7 +83,7 @@ func bump(times int) func(context.Context, *session, uint32) error {
 	}
 }
 
-func TestALostVersionIsReadAgainThreeTimes(t *testing.T) {
+func TestChange_RetriesVersionConflictThreeTimes(t *testing.T) {
 	everyDatabase(t, aLostVersionIsReadAgainThreeTimes)
 }
 
@@ -146,7 +146,7 @@ func aLostVersionIsReadAgainThreeTimes(t *testing.T, s *Store) {
 	}
 }
 
-func TestBuyerRecordNamesTheNewestLiveOrder(t *testing.T) {
+func TestBuyerRecord_HasTheNewestLiveOrder(t *testing.T) {
 	everyDatabase(t, buyerRecordNamesTheNewestLiveOrder)
 }
 
@@ -189,7 +189,7 @@ func buyerRecordNamesTheNewestLiveOrder(t *testing.T, s *Store) {
 	want("", 0)
 }
 
-func TestAClaimOfAnotherProductOrGroupIsAnErrorOfTheData(t *testing.T) {
+func TestConfirm_RefusesClaimOfAnotherProductOrGroup(t *testing.T) {
 	everyDatabase(t, aClaimOfAnotherProductOrGroupIsAnErrorOfTheData)
 }
 

@@ -94,7 +94,7 @@ func exactNotice(o seckill.Order) payment.Notice {
 
 // TestChange_AllOrNothingWhenTheProcessIsKilled kills a process right before and right after
 // the commit of each change.
-func TestAChangeIsWholeOrNotAtAllWhenTheProcessIsKilled(t *testing.T) {
+func TestChange_AllOrNothingWhenTheProcessIsKilled(t *testing.T) {
 	if dsn := os.Getenv(crashStoreEnv); dsn != "" {
 		crashChild(t, dsn)
 		return
@@ -131,7 +131,7 @@ func TestAChangeIsWholeOrNotAtAllWhenTheProcessIsKilled(t *testing.T) {
 // killAt runs a change in a process that is killed at point.
 func killAt(t *testing.T, dsn, change, point string) {
 	t.Helper()
-	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestAChangeIsWholeOrNotAtAllWhenTheProcessIsKilled$")
+	child := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestChange_AllOrNothingWhenTheProcessIsKilled$")
 	child.Env = append(os.Environ(), crashStoreEnv+"="+dsn, crashNameEnv+"="+change, fault.EnvVar+"=store."+change+"."+point)
 	out, err := child.CombinedOutput()
 	var exit *exec.ExitError

@@ -45,7 +45,7 @@ func dueSales(t *testing.T, s *Store, each int) (products []seckill.Product, ite
 	return products, items
 }
 
-func TestWhatCannotBeSettledHoldsUpNoOtherProduct(t *testing.T) {
+func TestDue_UnsettledRowsBlockNoOtherProduct(t *testing.T) {
 	const each = 12
 	for kind, newStore := range map[string]func(*testing.T) string{
 		"SQLite":  func(t *testing.T) string { return "sqlite:" + filepath.Join(t.TempDir(), "store.db") },
@@ -113,7 +113,7 @@ func firstLetter(t *testing.T, s *Store) int64 {
 	return letters[0].ID
 }
 
-func TestAStoreOfWhichNothingCanBeSettledFails(t *testing.T) {
+func TestDue_FailsIfNoProductCanBeSettled(t *testing.T) {
 	s := openNew(t)
 	p := sale(t, s, 1000)
 	req := request(&p, claims(&p, maxHeldUp+2))

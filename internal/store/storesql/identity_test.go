@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestAStoreHasOneIdentityForGood(t *testing.T) {
+func TestIdentity_IsOneAndPermanent(t *testing.T) {
 	seen := map[string]bool{}
 	everyDatabase(t, func(t *testing.T, s *Store) {
 		names := make([]string, 8)
@@ -35,7 +35,7 @@ func TestAStoreHasOneIdentityForGood(t *testing.T) {
 }
 
 // Orders may wait in Redis under the lost name.
-func TestAStoreThatLostItsIdentityIsRefused(t *testing.T) {
+func TestIdentity_LostIsRefused(t *testing.T) {
 	everyDatabase(t, func(t *testing.T, s *Store) {
 		forget := func() {
 			err := s.change(t.Context(), "forget", func(ctx context.Context, tx *session) error {

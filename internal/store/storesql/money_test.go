@@ -13,7 +13,7 @@ var moneyWalks = map[string][]any{
 }
 
 // A report reads the payments of one product by an index. It scans no table and sorts nothing.
-func TestMoneyIsCheckedByIndex(t *testing.T) {
+func TestCheckMoney_UsesIndexesInSQLite(t *testing.T) {
 	s := openNew(t)
 	for query, args := range moneyWalks {
 		err := s.snapshot(t.Context(), "explain", func(ctx context.Context, r *session) error {
@@ -32,7 +32,7 @@ func TestMoneyIsCheckedByIndex(t *testing.T) {
 	}
 }
 
-func TestMoneyIsCheckedByIndexOnMariaDB(t *testing.T) {
+func TestCheckMoney_UsesIndexesInMariaDB(t *testing.T) {
 	s := openMaria(t)
 	p := sale(t, s, 100_000)
 	if _, err := s.Confirm(t.Context(), request(&p, claims(&p, 1000))); err != nil {

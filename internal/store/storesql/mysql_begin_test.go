@@ -29,7 +29,7 @@ func (droppedConn) ResetSession(context.Context) error { return nil }
 func (droppedConn) IsValid() bool                      { return true }
 func (droppedConn) Close() error                       { return nil }
 
-func TestAServerThatDropsFreshConnectionsIsNotAskedForever(t *testing.T) {
+func TestBegin_GivesUpIfNewConnectionsAreDropped(t *testing.T) {
 	for name, c := range map[string]struct {
 		patience time.Duration
 		most     int

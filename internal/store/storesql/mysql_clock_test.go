@@ -6,7 +6,7 @@ import (
 )
 
 // This process's clock is five minutes off. Now follows the server's clock.
-func TestTheClockIsTheServersWhateverThisOneSays(t *testing.T) {
+func TestServerClock_IgnoresTheLocalClock(t *testing.T) {
 	const off = 5 * time.Minute
 	c := newServerClock()
 	at := func() time.Duration { return c.now().Sub(time.Now().Add(off)).Abs() }
@@ -17,7 +17,7 @@ func TestTheClockIsTheServersWhateverThisOneSays(t *testing.T) {
 	}
 }
 
-func TestAReadingMovesTheClockOnlyAsFarAsItMust(t *testing.T) {
+func TestServerClock_ReadingMovesItAsLittleAsPossible(t *testing.T) {
 	server := time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	const ms = time.Millisecond
 	for _, c := range []struct {
@@ -41,7 +41,7 @@ func TestAReadingMovesTheClockOnlyAsFarAsItMust(t *testing.T) {
 	}
 }
 
-func TestNowIsMariaDBsClock(t *testing.T) {
+func TestNow_IsMariaDBsClock(t *testing.T) {
 	s := openMaria(t)
 	ask := func() (micros int64) {
 		err := s.db.read(t.Context(), func(r *session) error {

@@ -19,7 +19,7 @@ func TestRefusal_NamesAnAnonymousUser(t *testing.T) {
 	}
 }
 
-func TestErrorsOfAServerHaveTheirMeaning(t *testing.T) {
+func TestErrorsOfMySQL_AreMappedToThePort(t *testing.T) {
 	for _, c := range []struct {
 		what   string
 		number uint16

@@ -13,7 +13,7 @@ import (
 // A transaction that changes rows of one product must not wait for rows of another product.
 // They are locked in no order, so such waits could deadlock. While few letters wait, a server
 // may prefer to look up the letters instead of the given numbers.
-func TestALetterThatIsHeldHoldsUpNoOtherProduct(t *testing.T) {
+func TestConfirm_DoesNotWaitForLettersOfOtherProducts(t *testing.T) {
 	s := openMaria(t)
 	p := sale(t, s, 1000)
 	other := sale(t, s, 1000, func(p *seckill.Product) { p.ID = 8 })

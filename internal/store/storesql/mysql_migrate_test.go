@@ -12,7 +12,7 @@ import (
 	"seckill/test/server"
 )
 
-func TestMigrateOfManyInstancesOnMariaDBAtOnce(t *testing.T) {
+func TestMigrate_ManyInstancesOnMariaDBAtOnce(t *testing.T) {
 	dsn := server.SharedMariaDB(t).NewDatabase(t)
 	const rivals = 5
 	var wg sync.WaitGroup
@@ -34,7 +34,7 @@ func TestMigrateOfManyInstancesOnMariaDBAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-func TestAMariaDBOfANewerVersionIsRefused(t *testing.T) {
+func TestMigrate_RefusesNewerMariaDBSchema(t *testing.T) {
 	s := openMaria(t)
 	damage(t, s, `INSERT INTO goose_db_version (version_id, is_applied) VALUES (99999, 1)`)
 	if err := s.Migrate(t.Context()); err == nil || !strings.Contains(err.Error(), "newer version") {
@@ -43,7 +43,7 @@ func TestAMariaDBOfANewerVersionIsRefused(t *testing.T) {
 }
 
 // The lock's name contains the database, which was dropped, so the lock has no name.
-func TestALockOfMigrationsThatCannotBeGivenIsNotWaitedFor(t *testing.T) {
+func TestMigrate_FailsIfTheLockCannotBeGiven(t *testing.T) {
 	s := openMaria(t)
 	conn, err := s.db.(*mysqlDB).writePool.Conn(t.Context())
 	if err != nil {
@@ -93,7 +93,7 @@ func TestMigrate_CompletesAnInterruptedMigration(t *testing.T) {
 }
 
 // Frequent queries must not scan a table that grows.
-func TestHotQueriesUseTheirIndexOnMariaDB(t *testing.T) {
+func TestFrequentQueries_UseTheirIndexInMariaDB(t *testing.T) {
 	s := openMaria(t)
 	p := sale(t, s, 100_000)
 	for range 4 {

@@ -37,7 +37,7 @@ func heals(t *testing.T, s *Store) {
 }
 
 // All parts share one server.
-func TestAMariaDBThatGoesAwayIsUnavailableAndComesBack(t *testing.T) {
+func TestMariaDBOutage_UnavailableThenWorksAgain(t *testing.T) {
 	t.Parallel()
 	maria := server.MariaDB(t, server.MariaOptions{})
 	t.Run("killed in mid-batch", func(t *testing.T) { killedInMidBatch(t, maria) })
@@ -294,7 +294,7 @@ func takeConnections(t *testing.T, dsn string) (release func()) {
 }
 
 // Tablespaces that may not grow simulate a full disk.
-func TestAMariaDBWithoutSpaceIsUnavailable(t *testing.T) {
+func TestMariaDBFullDisk_UnavailableThenWorksAgain(t *testing.T) {
 	t.Parallel()
 	maria := server.MariaDB(t, server.MariaOptions{Args: []string{
 		"--innodb-file-per-table=0", "--innodb-data-file-path=ibdata1:12M:autoextend:max:24M",

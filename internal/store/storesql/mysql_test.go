@@ -25,7 +25,7 @@ func openMaria(tb testing.TB) *Store {
 	return openAt(tb, server.SharedMariaDB(tb).NewDatabase(tb), Options{})
 }
 
-func TestAMySQLAddressThatIsWrongDoesNotTellItsPassword(t *testing.T) {
+func TestOpen_ErrorHidesThePassword(t *testing.T) {
 	for _, dsn := range []string{
 		"mysql:root:hunter2@tcp(127.0.0.1:1)/shop", // no server on this port
 		"mysql:root:hunter2@tcp(127.0.0.1:1)/",
@@ -49,7 +49,7 @@ func TestAMySQLAddressThatIsWrongDoesNotTellItsPassword(t *testing.T) {
 }
 
 // The store overrides settings of the address that it relies on.
-func TestConnectionsAreSetUpAsTheStoreNeedsThem(t *testing.T) {
+func TestConnect_AppliesTheStoresSettings(t *testing.T) {
 	dsn := server.SharedMariaDB(t).NewDatabase(t) +
 		"?charset=latin1&clientFoundRows=false&interpolateParams=false&sql_mode=ANSI&time_zone=%27%2B08%3A00%27&loc=Local&multiStatements=true"
 	s := openAt(t, dsn, Options{})
@@ -79,7 +79,7 @@ func TestConnectionsAreSetUpAsTheStoreNeedsThem(t *testing.T) {
 	}
 }
 
-func TestWorkersOnOneProductNeverLoseToEachOther(t *testing.T) {
+func TestConfirm_WorkersOnOneProductDoNotConflict(t *testing.T) {
 	const workers, batches, size = 4, 15, 60
 	dsn := server.SharedMariaDB(t).NewDatabase(t)
 	p := sale(t, openAt(t, dsn, Options{}), workers*batches*size)
@@ -113,7 +113,7 @@ func TestWorkersOnOneProductNeverLoseToEachOther(t *testing.T) {
 }
 
 // The products of a limit group have one lock each, and share one limit.
-func TestALimitGroupHoldsWhenItsProductsAreSoldAtOnce(t *testing.T) {
+func TestConfirm_LimitGroupHoldsUnderConcurrency(t *testing.T) {
 	s := openMaria(t)
 	owner := sale(t, s, 1000)
 	member := owner
@@ -158,7 +158,7 @@ func TestALimitGroupHoldsWhenItsProductsAreSoldAtOnce(t *testing.T) {
 	}
 }
 
-func TestADeadlockIsRunAgain(t *testing.T) {
+func TestChange_RetriesDeadlock(t *testing.T) {
 	s := openMaria(t)
 	const rivals = 2
 	for id := range uint32(rivals) {
@@ -197,7 +197,7 @@ func TestADeadlockIsRunAgain(t *testing.T) {
 }
 
 // Many changes deadlock again and again. Each happens once, or returns an error.
-func TestADeadlockStormLosesNothing(t *testing.T) {
+func TestChange_ManyDeadlocksLoseNothing(t *testing.T) {
 	s := openMaria(t)
 	const rows, rivals, rounds = 3, 6, 20
 	for id := range rows {
@@ -247,7 +247,7 @@ func TestADeadlockStormLosesNothing(t *testing.T) {
 }
 
 // A statement may run as long as its caller waits, and not much longer.
-func TestTheServerEndsStatementsWhoseCallerHasGone(t *testing.T) {
+func TestStatements_EndWithTheirCaller(t *testing.T) {
 	const usual = 500 * time.Millisecond
 	s := openAt(t, server.SharedMariaDB(t).NewDatabase(t), Options{Timeout: usual})
 	sleep := func(timeout time.Duration, query string) error {
@@ -274,7 +274,7 @@ func TestTheServerEndsStatementsWhoseCallerHasGone(t *testing.T) {
 	})
 }
 
-func TestAChangeBehindALockWaitsNoLongerThanItsDeadline(t *testing.T) {
+func TestChange_WaitForLockEndsAtDeadline(t *testing.T) {
 	s := openMaria(t)
 	p := sale(t, s, 10)
 	locked, done := make(chan struct{}), make(chan struct{})
@@ -307,7 +307,7 @@ func TestAChangeBehindALockWaitsNoLongerThanItsDeadline(t *testing.T) {
 
 // If another session holds a product's row, the orders of that product do not expire, but those
 // of other products do.
-func TestALockedProductHoldsUpNoOthersExpiry(t *testing.T) {
+func TestExpire_LockedProductDoesNotBlockOthers(t *testing.T) {
 	t.Run("scan", func(t *testing.T) {
 		lockedProduct(t, func(s *Store, _ []seckill.OrderNo) ([]seckill.Order, error) { return s.Expire(t.Context(), 10) })
 	})
@@ -362,7 +362,7 @@ func lockedProduct(t *testing.T, expire func(s *Store, nos []seckill.OrderNo) ([
 
 // A transaction that begins first commits last. Its events come after those that were read
 // before, and no reader skips them.
-func TestAnEventThatCommitsLaterComesLater(t *testing.T) {
+func TestEvents_LaterCommitComesLater(t *testing.T) {
 	s := openMaria(t)
 	write := func(order string, then func()) error {
 		return s.db.write(t.Context(), func(tx *session) error {
@@ -409,7 +409,7 @@ func TestAnEventThatCommitsLaterComesLater(t *testing.T) {
 }
 
 // Several instances read the feed while several write it.
-func TestFollowersOfTheFeedAllSeeTheSame(t *testing.T) {
+func TestEvents_AllReadersSeeTheSame(t *testing.T) {
 	const writers, followers, changes = 4, 3, 40
 	dsn := server.SharedMariaDB(t).NewDatabase(t)
 	s := openAt(t, dsn, Options{})

@@ -16,7 +16,7 @@ import (
 	"seckill/internal/store"
 )
 
-func TestOpenRefusesWhatItCannotServe(t *testing.T) {
+func TestOpen_RefusesBadAddressesAndFiles(t *testing.T) {
 	dir := t.TempDir()
 	noDatabase := filepath.Join(dir, "letter.txt")
 	if err := os.WriteFile(noDatabase, []byte(strings.Repeat("Dear shop, ", 1000)), 0o600); err != nil {
@@ -43,7 +43,7 @@ func TestOpenRefusesWhatItCannotServe(t *testing.T) {
 	}
 }
 
-func TestPathsMayHaveAnyCharacter(t *testing.T) {
+func TestOpen_PathMayHaveAnyCharacter(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a?b=%20 秒#杀&_pragma=x.db")
 	s := openAt(t, "sqlite:"+path, Options{})
 	sale(t, s, 1)
@@ -56,7 +56,7 @@ func TestPathsMayHaveAnyCharacter(t *testing.T) {
 	}
 }
 
-func TestMigrateFromManyProcessesAtOnce(t *testing.T) {
+func TestMigrate_ManyProcessesAtOnce(t *testing.T) {
 	dsn := "sqlite:" + filepath.Join(t.TempDir(), "store.db")
 	const rivals = 4
 	stores := make([]*Store, rivals)
@@ -103,7 +103,7 @@ func holdWriter(t *testing.T, s *Store) (release func()) {
 	return sync.OnceFunc(func() { close(done); wg.Wait() })
 }
 
-func TestWritersWaitNoLongerThanTheirDeadline(t *testing.T) {
+func TestSQLiteWriters_WaitEndsAtDeadline(t *testing.T) {
 	dsn := "sqlite:" + filepath.Join(t.TempDir(), "store.db")
 	s := openAt(t, dsn, Options{})
 	other := openAt(t, dsn, Options{}) // like another process
@@ -132,7 +132,7 @@ func TestWritersWaitNoLongerThanTheirDeadline(t *testing.T) {
 	}
 }
 
-func TestFullDiskIsUnavailableAndHealsWithoutRestart(t *testing.T) {
+func TestSQLiteFullDisk_UnavailableThenWorksAgain(t *testing.T) {
 	s := openNew(t)
 	p := sale(t, s, 100_000)
 	const batch = 200
@@ -174,7 +174,7 @@ func TestFullDiskIsUnavailableAndHealsWithoutRestart(t *testing.T) {
 	}
 }
 
-func TestPingOfASickStoreWrites(t *testing.T) {
+func TestPing_WritesAfterAFailure(t *testing.T) {
 	s := openNew(t)
 	count := func() int64 { return embedded(s).writer.ran.Load() }
 	if err := s.Ping(t.Context()); err != nil {
@@ -190,7 +190,7 @@ func TestPingOfASickStoreWrites(t *testing.T) {
 	}
 }
 
-func TestPanicInAChangeLeavesTheStoreUsable(t *testing.T) {
+func TestChange_PanicLeavesTheStoreUsable(t *testing.T) {
 	everyDatabase(t, panicInAChangeLeavesTheStoreUsable)
 }
 
@@ -212,7 +212,7 @@ func panicInAChangeLeavesTheStoreUsable(t *testing.T, s *Store) {
 }
 
 // A commit is on disk when it returns, also on a connection that replaced a failed one.
-func TestCommitsAreSyncedWhole(t *testing.T) {
+func TestSQLiteConnections_SyncFull(t *testing.T) {
 	s := openNew(t)
 	for _, connection := range []string{"first", "second"} {
 		for pragma, want := range map[string]string{"journal_mode": "wal", "synchronous": "2", "foreign_keys": "1"} {
@@ -237,7 +237,7 @@ func TestCommitsAreSyncedWhole(t *testing.T) {
 }
 
 // Frequent queries must not scan a table that grows.
-func TestHotQueriesUseTheirIndex(t *testing.T) {
+func TestFrequentQueries_UseTheirIndexInSQLite(t *testing.T) {
 	s := openNew(t)
 	for _, c := range []struct{ query, index string }{
 		{sqlOrder, "uk_order_no"},
@@ -293,7 +293,7 @@ func TestHotQueriesUseTheirIndex(t *testing.T) {
 	}
 }
 
-func TestAStoreOfANewerVersionIsRefused(t *testing.T) {
+func TestMigrate_RefusesNewerSQLiteSchema(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	s, err := Open(t.Context(), "sqlite:"+path, Options{})
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"seckill/test/server"
 )
 
-func TestAskingForTheVersionCreatesNothing(t *testing.T) {
+func TestVersion_CreatesNothing(t *testing.T) {
 	for name, dsn := range map[string]func() string{
 		"SQLite":  func() string { return "sqlite:" + filepath.Join(t.TempDir(), "store.db") },
 		"MariaDB": func() string { return server.SharedMariaDB(t).NewDatabase(t) },

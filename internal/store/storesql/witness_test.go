@@ -11,7 +11,7 @@ import (
 // A confirmation for a member of a limit group has locked the member, and waits for the group's
 // owner. A transaction that marks all products must not lock the owner first and then wait for
 // the member: that would be a deadlock.
-func TestALostWitnessLocksProductsInTheOrderOfAll(t *testing.T) {
+func TestWitnessLost_LocksProductsInTheCommonOrder(t *testing.T) {
 	s := openMaria(t)
 	owner := sale(t, s, 1) // the first row of the table
 	member := sale(t, s, 1, func(p *seckill.Product) { p.ID, p.Group = owner.ID+1, owner.ID })

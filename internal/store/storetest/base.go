@@ -24,7 +24,7 @@ var baseTests = []test{
 			equal(t, "now", s.now(t), s.clock.Now())
 		}
 	}},
-	{"ping says that the store can be read and written", func(t *testing.T, s *suite) {
+	{"Ping succeeds if the store can be read and written", func(t *testing.T, s *suite) {
 		must(t, s.Store.Ping(t.Context()))
 	}},
 	{"migrate can be called by several processes at once", func(t *testing.T, s *suite) {
@@ -37,7 +37,7 @@ var baseTests = []test{
 		equal(t, "product after the migration", s.product(t, p.ID), p)
 	}},
 	{"a call whose context has ended is unavailable", endedContext},
-	{"everything is there after the store was opened again", reopened},
+	{"all data is there after a reopen", reopened},
 	{"a closed store is unavailable, not broken data", closed},
 }
 

@@ -18,7 +18,7 @@ var concurrencyTests = []test{
 	{"everything at once on one product keeps the promises", crowd},
 	{"the last units are sold once", lastUnits},
 	{"one order is cancelled or paid, never both", cancelOrPay},
-	{"one order is returned once, however many return it", func(t *testing.T, s *suite) {
+	{"one order's units return once, however many callers return it", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		order := s.buyFor(t, p, "buyer", tick)
 		s.advance(t, 2*tick)
@@ -64,7 +64,7 @@ var concurrencyTests = []test{
 		equal(t, "outcomes", outcomes, map[store.ConfirmOutcome]int{store.ConfirmNew: 1, store.ConfirmReplay: rivals - 1})
 		equal(t, "stock", s.product(t, p.ID).Stock, p.Stock-1)
 	}},
-	{"a claim meets a new epoch before or after it, never in between", epochAndClaims},
+	{"a claim is confirmed before or after a new epoch, never in between", epochAndClaims},
 }
 
 // tolerate returns nil for errors that mean that a concurrent call was faster.

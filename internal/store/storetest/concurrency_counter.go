@@ -22,7 +22,7 @@ var counterConcurrencyTests = []test{
 		equal(t, "sold out", got[ledger.VerdictSoldOut], rivals-units)
 		equal(t, "pending", s.figures(t, p.ID).Pending, units)
 	})},
-	{"one claim that comes by many ways is one order", func(t *testing.T, s *suite) {
+	{"one claim that arrives in many ways is one order", func(t *testing.T, s *suite) {
 		p := s.preheated(t, direct)
 		claim := s.claim(t, p, "buyer", key("k"))
 		got := s.race(t, func(i int) (seckill.Product, seckill.Claim) {
@@ -34,7 +34,7 @@ var counterConcurrencyTests = []test{
 		equal(t, "accepted", got[ledger.VerdictAccepted], 1)
 		equal(t, "repeated", got[ledger.VerdictRepeated], rivals-1)
 	}},
-	{"a buyer at all products of a group at once is sold the limit", func(t *testing.T, s *suite) {
+	{"a buyer who buys all products of a group at once gets the limit", func(t *testing.T, s *suite) {
 		head := s.preheated(t, direct)
 		group := []seckill.Product{head, s.preheated(t, direct, inGroup(head.ID)), s.preheated(t, direct, inGroup(head.ID))}
 		for round := range 5 {
@@ -47,8 +47,8 @@ var counterConcurrencyTests = []test{
 			equal(t, "over the limit", got[ledger.VerdictOverLimit], rivals-1)
 		}
 	}},
-	{"a buyer whose old entry comes with a sale of the store is sold the limit", oldEntryAndSale},
-	{"a pause that was answered is met by every sale after it", pauseAndSales},
+	{"a buyer with an old entry and a sale of the store at once gets the limit", oldEntryAndSale},
+	{"after a pause has returned, nothing is sold", pauseAndSales},
 }
 
 // sellOne sells one claim and retries a lost lock.

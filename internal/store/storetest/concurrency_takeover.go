@@ -33,7 +33,7 @@ var takeoverConcurrencyTests = []test{
 		equal(t, "begun", begun.Load(), 1)
 		equal(t, "epoch", s.product(t, p.ID).Epoch, p.Epoch+1)
 	}},
-	{"an instance that comes during a takeover knows its epoch, or the store does not open", instanceAndOpening},
+	{"an instance that starts during a takeover reads its epoch, or the store does not open", instanceAndOpening},
 	{"old entries and sales of the store at once sell the last units once", entriesAndSales},
 	{"parked claims keep their units while all sell", parkedAndSales},
 }

@@ -10,7 +10,7 @@ import (
 )
 
 var confirmTests = []test{
-	{"a new claim becomes a pending order with all that its entry said", confirmNew},
+	{"a new claim becomes a pending order with the data of its entry", confirmNew},
 	{"pay_before is the store's now and ExpireAfter", func(t *testing.T, s *suite) {
 		p, before := s.preheated(t), s.now(t)
 		s.advance(t, tick)
@@ -19,14 +19,14 @@ var confirmTests = []test{
 			t.Errorf("pay_before is %s, confirmed between %s and %s", order.PayBefore, before, s.now(t))
 		}
 	}},
-	{"a claim that waited long to be confirmed is given the whole time to pay", func(t *testing.T, s *suite) {
+	{"a claim confirmed late gets the whole time to pay", func(t *testing.T, s *suite) {
 		p, before := s.preheated(t), s.now(t)
 		order := s.buyFor(t, p, "buyer", 30*time.Minute, func(i *store.Item) { i.At = i.At.Add(-time.Hour) })
 		if !around(order.PayBefore.Add(-30*time.Minute), before, s.now(t)) {
 			t.Errorf("claimed at %s, confirmed after %s, to pay before %s", order.CreatedAt, before, order.PayBefore)
 		}
 	}},
-	{"a claim that is confirmed again is a replay and changes nothing", func(t *testing.T, s *suite) {
+	{"a claim confirmed again is a replay and changes nothing", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		item := s.item(t, p, "buyer", key("k"))
 		s.confirm(t, []store.Item{item}, store.ConfirmNew)
@@ -52,9 +52,9 @@ var confirmTests = []test{
 		s.openEpoch(t, p.ID)
 		s.unchanged(t, p.ID, func() { s.confirm(t, []store.Item{item}, store.ConfirmReplay) })
 	}},
-	{"Committing is called before anything is committed, and not for what is refused", committing},
+	{"Committing is called before the commit, and not for refused requests", committing},
 	{"a claim of an older epoch is left to be adopted", oldEpoch},
-	{"a claim of a later epoch is ErrEpoch and nothing happens", func(t *testing.T, s *suite) {
+	{"a claim of a later epoch is ErrEpoch and changes nothing", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		good, bad := s.item(t, p, "good"), s.item(t, p, "bad", atEpoch(p.Epoch+1))
 		s.unchanged(t, p.ID, func() {
@@ -62,7 +62,7 @@ var confirmTests = []test{
 			fails(t, err, store.ErrEpoch)
 		})
 	}},
-	{"a store with less stock than promised is ErrShort and nothing happens", short},
+	{"less stock than promised is ErrShort and changes nothing", short},
 	{"the last unit sold writes sale.sold_out", soldOut},
 	{"the witness of each stream is the highest id", witnessed},
 	{"a request without items still keeps its witness", func(t *testing.T, s *suite) {
@@ -71,8 +71,8 @@ var confirmTests = []test{
 		s.witness(t, p, stream, 3)
 		equal(t, "witness", s.witnessOf(t, stream).Seq, 3)
 	}},
-	{"a big batch is one transaction and one step of the version", bigBatch},
-	{"claims of every class are sorted in one request", mixedBatch},
+	{"a big batch is one transaction and one version", bigBatch},
+	{"one request may have claims with every outcome", mixedBatch},
 }
 
 func confirmNew(t *testing.T, s *suite) {

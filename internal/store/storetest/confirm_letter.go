@@ -17,7 +17,7 @@ var confirmLetterTests = []test{
 		s.letterOf(t, item)
 		equal(t, "stock", s.product(t, p.ID).Stock, p.Stock)
 	}},
-	{"a claim that is parked again stays one letter", func(t *testing.T, s *suite) {
+	{"a claim parked again has one letter", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		item := s.item(t, p, "buyer")
 		must(t, s.park(t, p, item, far))

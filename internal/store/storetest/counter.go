@@ -11,9 +11,9 @@ import (
 
 var counterTests = []test{
 	{"an accepted claim is a pending order at the present price", byStore(soldOver)},
-	{"a batch is decided in order, one claim meeting the one before", byStore(soldBatch)},
-	{"a claim that comes again is repeated, with where its order stands", byStore(soldAgain)},
-	{"a key that the ledger's order used is repeated too", func(t *testing.T, s *suite) {
+	{"claims of a batch are decided in order, each after the ones before", byStore(soldBatch)},
+	{"a repeated claim returns the status of its order", byStore(soldAgain)},
+	{"a key of the ledger's order is repeated too", func(t *testing.T, s *suite) {
 		p := s.preheated(t, perUser(3))
 		order := s.pay(t, s.buy(t, p, "buyer", key("k")))
 		p = s.takeOver(t, p.ID)
@@ -22,7 +22,7 @@ var counterTests = []test{
 		other := s.sell(t, p, s.claim(t, p, "other", key("k")))
 		equal(t, "verdict of another buyer", other.Verdicts[0].Code, ledger.VerdictAccepted)
 	}},
-	{"a paused or ended sale sells nothing, and repeats still", byStore(soldPaused)},
+	{"a paused or ended sale sells nothing, but answers repeated claims", byStore(soldPaused)},
 	{"over the limit names the buyer's live orders, newest first", soldOverLimit},
 	{"the limit spans the group and both sellers", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
@@ -62,7 +62,7 @@ var counterTests = []test{
 			refused(t, err, seckill.CodeBadRequest)
 		})
 	}},
-	{"the counter's buyers are all buyers of a direct product, those of dead orders too", func(t *testing.T, s *suite) {
+	{"CounterBuyers lists all buyers of a direct product, also those of dead orders", func(t *testing.T, s *suite) {
 		p := s.preheated(t, direct, perUser(2))
 		s.buyOver(t, p, "live")
 		s.buyOver(t, p, "live")
@@ -75,7 +75,7 @@ var counterTests = []test{
 		enough := errors.New("enough")
 		fails(t, s.Store.CounterBuyers(t.Context(), p.ID, func(string) error { return enough }), enough)
 	}},
-	{"no claims are no change", func(t *testing.T, s *suite) {
+	{"a sale without claims changes nothing", func(t *testing.T, s *suite) {
 		p := s.preheated(t, direct)
 		s.unchanged(t, p.ID, func() {
 			got := s.sell(t, p)

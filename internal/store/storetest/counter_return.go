@@ -9,7 +9,7 @@ import (
 
 var counterReturnTests = []test{
 	{"a dead order's units return to the stock, and the ledger is owed nothing", byStore(returnedOver)},
-	{"orders of all sellers expire together, and the ledger is owed its own", expiredTogether},
+	{"orders of store and ledger expire together, and releases are owed for the ledger's", expiredTogether},
 	{"a buyer may buy again after a return", byStore(func(t *testing.T, s *suite, open soldBy) {
 		p := open(t, stock(1))
 		s.cancel(t, s.buyOver(t, p, "buyer", key("k1")))

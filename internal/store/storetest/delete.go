@@ -10,7 +10,7 @@ import (
 )
 
 var deleteTests = []test{
-	{"a product that is no test, or not ended, is not deleted", undeletable},
+	{"a real product, or one that has not ended, is not deleted", undeletable},
 	{"a product that is being rebuilt or taken over is busy", func(t *testing.T, s *suite) {
 		rebuilt := s.deletable(t)
 		must(t, s.Store.BeginRebuild(t.Context(), rebuilt.ID, rebuilt.Epoch))
@@ -23,7 +23,7 @@ var deleteTests = []test{
 		s.openStore(t, s.product(t, taken.ID))
 		s.delete(t, taken.ID)
 	}},
-	{"a product of which money is owed back is not deleted", func(t *testing.T, s *suite) {
+	{"a product with a refund due is not deleted", func(t *testing.T, s *suite) {
 		p := s.rehearsal(t)
 		refund := s.owedRefund(t, p, "buyer")
 		s.setState(t, p.ID, seckill.SaleEnded)
@@ -35,7 +35,7 @@ var deleteTests = []test{
 		equal(t, "money", len(s.moneyOf(t, p.ID)), 0)
 	}},
 	{"a deletion takes every row of the product, in parts, and no row of others", wholeDeletion},
-	{"a product whose deletion has begun is found by nobody, and its id is used up", begunDeletion},
+	{"a product whose deletion has begun is not found, and its id cannot be reused", begunDeletion},
 	{"a deletion can be begun again, and audits once", func(t *testing.T, s *suite) {
 		p := s.deletable(t)
 		s.audited(t, p.ID, func() {
@@ -51,8 +51,8 @@ var deleteTests = []test{
 		_, _, err := s.Store.DeleteSome(t.Context(), p.ID)
 		refused(t, err, seckill.CodeNotFound)
 	}},
-	{"a product is deleted when its whole limit group has ended, which keeps what it holds and takes no new product meanwhile", sharedDeletion},
-	{"money that comes after the deletion has begun is owed back, and stays", func(t *testing.T, s *suite) {
+	{"a product can be deleted when its limit group has ended, and no product joins meanwhile", sharedDeletion},
+	{"money that arrives after the deletion has begun is owed back, and stays", func(t *testing.T, s *suite) {
 		p := s.rehearsal(t)
 		order := s.buy(t, p, "buyer")
 		s.setState(t, p.ID, seckill.SaleEnded)
@@ -63,7 +63,7 @@ var deleteTests = []test{
 			equal(t, string(e.Kind)+" is of a test", e.Test, true)
 		}
 	}},
-	{"the feed goes on where it was, though its last events were deleted", func(t *testing.T, s *suite) {
+	{"the feed continues after its last events were deleted", func(t *testing.T, s *suite) {
 		p := s.deletable(t)
 		end, err := s.Store.FeedEnd(t.Context())
 		must(t, err)

@@ -11,7 +11,7 @@ import (
 // letter, a remembered promise. One part may have had the claim adopted, so that the ledger has
 // a mark, while another part ends the claim.
 var doubleTests = []test{
-	{"fail owes the release of a claim whose letter it closes", func(t *testing.T, s *suite) {
+	{"Fail owes the release of a claim whose letter it closes", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		late := s.item(t, p, "buyer")
 		p = s.readopted(t, late)
@@ -35,7 +35,7 @@ var doubleTests = []test{
 		s.unchanged(t, p.ID, func() { must(t, s.park(t, p, item, far)) })
 		s.noLetter(t, item)
 	}},
-	{"a letter of a lower epoch begins anew when its claim is parked", func(t *testing.T, s *suite) {
+	{"a letter of a lower epoch starts anew when its claim is parked", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		old := s.parkedLate(t, p, "buyer")
 		must(t, s.Store.LetterFailed(t.Context(), old.LetterID, "no hope", -1))

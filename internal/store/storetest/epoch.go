@@ -11,15 +11,15 @@ import (
 
 var epochTests = []test{
 	{"opening an epoch bumps epoch and version and sets rebuilding", openedEpoch},
-	{"an epoch that has moved on is ErrEpoch", movedEpoch},
-	{"a floor is gone above in one step, up to the highest epoch", flooredEpoch},
+	{"another epoch than the present is ErrEpoch", movedEpoch},
+	{"a new epoch is above the floor, up to the highest epoch", flooredEpoch},
 	{"live orders are handed over and restamped, dead ones are not", restamped},
 	{"orders on another shard than their buyer's home are moved to it", strays},
-	{"dead orders that have a key are handed over as they are, whoever sold them", handedKeys},
+	{"dead orders with a key are handed over unchanged, whether ledger or store sold them", handedKeys},
 	{"parked claims are handed over as queued orders, and their letters are of the new epoch", heldLetters},
 	{"a letter that stock, limit or key do not allow keeps its epoch", unheldLetters},
-	{"those that hold a unit now come before those that do not", heldFirst},
-	{"a letter that is held is not closed for an older claim's adoption", keptLetter},
+	{"letters with a reserved unit come before others", heldFirst},
+	{"a letter with a reserved unit is not closed by an adoption of an older epoch", keptLetter},
 	{"an error of mark undoes all", undoneEpoch},
 	{"only one of two openings of the same epoch succeeds", func(t *testing.T, s *suite) {
 		p := s.create(t)

@@ -22,8 +22,8 @@ var eventTests = []test{
 			}
 		}
 	}},
-	{"start and end carry the units of all orders, and the end what goes back", countedEvents},
-	{"a pause and a resume are told with what is cheap to know", func(t *testing.T, s *suite) {
+	{"sale.started and sale.ended count orders, and sale.ended has the returned units", countedEvents},
+	{"the events of pause and resume have offered and stock", func(t *testing.T, s *suite) {
 		p := s.preheated(t, stock(5))
 		s.buy(t, p, "buyer")
 		for _, state := range []seckill.SaleState{seckill.SalePaused, seckill.SalePaused, seckill.SaleOpen} {
@@ -32,7 +32,7 @@ var eventTests = []test{
 		s.tells(t, p.ID, seckill.EventSalePaused, `{"offered":5,"stock":4}`)
 		s.tells(t, p.ID, seckill.EventSaleResumed, `{"offered":5,"stock":4}`)
 	}},
-	{"units that return after sale.sold_out write sale.back_in_stock, once", backInStock},
+	{"units that return after sale.sold_out write one sale.back_in_stock", backInStock},
 	{"several orders that expire at once write one sale.back_in_stock", func(t *testing.T, s *suite) {
 		p := s.preheated(t, stock(3))
 		for i := range 3 {
@@ -43,7 +43,7 @@ var eventTests = []test{
 		s.alternates(t, s.events(t, p.ID), 3)
 		equal(t, "sale.back_in_stock", s.count(t, p.ID, seckill.EventSaleBackInStock), 1)
 	}},
-	{"stock that was never sold out is not back", func(t *testing.T, s *suite) {
+	{"without sale.sold_out there is no sale.back_in_stock", func(t *testing.T, s *suite) {
 		empty := s.create(t, stock(0))
 		s.change(t, empty, 3)
 		emptied := s.preheated(t, stock(2))
@@ -57,7 +57,7 @@ var eventTests = []test{
 			equal(t, "sale.back_in_stock", s.count(t, p.ID, seckill.EventSaleBackInStock), 0)
 		}
 	}},
-	{"nothing is back in stock after the end", func(t *testing.T, s *suite) {
+	{"no sale.back_in_stock is written after the end", func(t *testing.T, s *suite) {
 		byOperator, byClock := s.preheated(t, stock(1)), s.preheated(t, stock(1))
 		orders := []seckill.Order{s.buy(t, byOperator, "a"), s.buy(t, byClock, "b")}
 		s.setState(t, byOperator.ID, seckill.SaleEnded)
@@ -90,7 +90,7 @@ var eventTests = []test{
 			t.Error("refund.required comes before order.refunded")
 		}
 	}},
-	{"an attempt that failed, or is made again, is no new refund", func(t *testing.T, s *suite) {
+	{"a failed or repeated attempt makes no new refund event", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		refund := s.owedRefund(t, p, "buyer")
 		s.unchanged(t, p.ID, func() {
@@ -99,8 +99,8 @@ var eventTests = []test{
 			must(t, err)
 		})
 	}},
-	{"a refund of money for an unknown order is told without one", unknownRefund},
-	{"an event whose data is no JSON is told without it", func(t *testing.T, s *suite) {
+	{"the event of a refund for an unknown order has no order", unknownRefund},
+	{"an event with invalid JSON is listed without data", func(t *testing.T, s *suite) {
 		if s.Exec == nil {
 			t.Skip("rows cannot be altered")
 		}

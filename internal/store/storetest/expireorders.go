@@ -33,7 +33,7 @@ var expireOrdersTests = []test{
 		equal(t, "order.cancelled", s.count(t, p.ID, seckill.EventOrderCancelled), 2)
 		s.buy(t, p, "due", quantity(2))
 	}},
-	{"orders expire once, however often they are named", func(t *testing.T, s *suite) {
+	{"an order given several times expires once", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		no := s.buyFor(t, p, "buyer", tick).OrderNo
 		s.advance(t, 2*tick)

@@ -10,7 +10,7 @@ import (
 	"seckill/internal/store"
 )
 
-// The methods below differ only by name and type. TestFaultyWrapsEveryMethod checks that none
+// The methods below differ only by name and type. TestFaulty_WrapsEveryMethod checks that none
 // is missing.
 
 func (f *Faulty) UncountedEnds(ctx context.Context, limit int) ([]uint32, error) {

@@ -27,7 +27,7 @@ func (c *counting) Ping(context.Context) error {
 	return nil
 }
 
-func TestFaultyWrapsEveryMethod(t *testing.T) {
+func TestFaulty_WrapsEveryMethod(t *testing.T) {
 	for method := range storeMethods {
 		if method == AnyMethod {
 			continue

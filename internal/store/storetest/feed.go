@@ -11,7 +11,7 @@ import (
 
 var feedTests = []test{
 	{"events come in order, without a gap, within a limit", orderedEvents},
-	{"a reader who follows the feed skips nothing that commits later", followedEvents},
+	{"a reader of the feed skips no event that commits later", followedEvents},
 	{"the audit lists newest first and narrows by every field", auditLines},
 }
 

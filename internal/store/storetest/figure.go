@@ -23,11 +23,11 @@ var figureTests = []test{
 		equal(t, "offered", s.figures(t, p.ID).Product.Offered, p.Offered)
 	}},
 	{"a tally has the units of orders by status", tallied},
-	{"a wrong sum is found and set right", mendedTally},
+	{"a wrong sum is found and repaired", mendedTally},
 	{"an end is uncounted until a report follows it", uncountedEnds},
-	{"shard figures count rows, the dead, and the dead that were heard", figuresByShard},
+	{"shard figures count all rows, dead ones, and settled dead ones", figuresByShard},
 	{"shard figures count the present epoch only", figuresByEpoch},
-	{"a refused adoption leaves what the ledger should hold as it is", func(t *testing.T, s *suite) {
+	{"a refused adoption does not change the ledger's expected figures", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		late := s.item(t, p, "late")
 		p = s.openEpoch(t, p.ID)
@@ -36,7 +36,7 @@ var figureTests = []test{
 		shard := s.shard(t, p.ID, 0)
 		equal(t, "units that the ledger should hold", shard.Rows-shard.HeardDead, 1)
 	}},
-	{"reports are kept and listed newest first", keptReports},
+	{"reports are stored and listed newest first", keptReports},
 }
 
 func uncountedEnds(t *testing.T, s *suite) {

@@ -9,7 +9,7 @@ import (
 // A due row that cannot be settled must not block rows of other products. These tests put
 // several such rows before a row of another product, and ask for fewer rows than that.
 var heldUpTests = []test{
-	{"orders whose product is gone keep no other from being warned of", func(t *testing.T, s *suite) {
+	{"orders of a missing product do not block warnings for others", func(t *testing.T, s *suite) {
 		p, other := s.exposed(t), s.preheated(t)
 		s.buy(t, p, "held up")
 		s.buy(t, other, "buyer")
@@ -19,7 +19,7 @@ var heldUpTests = []test{
 		equal(t, "warned", s.count(t, other.ID, seckill.EventOrderExpiring), 1)
 		mend()
 	}},
-	{"orders whose product is gone keep no other from expiring", func(t *testing.T, s *suite) {
+	{"orders of a missing product do not keep others from expiring", func(t *testing.T, s *suite) {
 		heldUpOrders(t, s, func(p seckill.Product) (mend func()) { return s.disown(t, p, "tb_seckill_order") })
 	}},
 }
@@ -51,7 +51,7 @@ func heldUpOrders(t *testing.T, s *suite, harm func(p seckill.Product) (mend fun
 	}
 	equal(t, "stock", s.product(t, other.ID).Stock, other.Stock)
 	for _, no := range nos {
-		equal(t, "status of who waits", s.order(t, no).Status, seckill.OrderPending)
+		equal(t, "status of the waiting order", s.order(t, no).Status, seckill.OrderPending)
 	}
 	mend()
 	expired, err := s.Store.Expire(t.Context(), all)

@@ -34,7 +34,7 @@ var leaseTests = []test{
 		equal(t, "taken over", s.lease(t, name, "a", far/10), true)
 		equal(t, "taken back", s.lease(t, name, "b", far/10), false)
 	}},
-	{"only its holder gives a lease back", func(t *testing.T, s *suite) {
+	{"only its holder can release a lease", func(t *testing.T, s *suite) {
 		name := newLease()
 		equal(t, "taken", s.lease(t, name, "a", far), true)
 		must(t, s.Store.ReleaseLease(t.Context(), name, "b"))
@@ -43,7 +43,7 @@ var leaseTests = []test{
 		equal(t, "taken when free", s.lease(t, name, "b", far), true)
 		must(t, s.Store.ReleaseLease(t.Context(), newLease(), "b"))
 	}},
-	{"of many at once one gets the lease", func(t *testing.T, s *suite) {
+	{"one of many callers at once gets the lease", func(t *testing.T, s *suite) {
 		name := newLease()
 		has := make([]bool, rivals)
 		var group errgroup.Group

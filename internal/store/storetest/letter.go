@@ -10,9 +10,9 @@ import (
 
 var letterTests = []test{
 	{"a letter is due when its time has come", dueLetters},
-	{"a failed try counts, and parks the letter again", failedTry},
-	{"a try that fails without a delay makes the letter dead", deadLetter},
-	{"a letter that is not parked takes no failed try", func(t *testing.T, s *suite) {
+	{"a failed retry is counted, and parks the letter again", failedTry},
+	{"a failed retry without a delay makes the letter dead", deadLetter},
+	{"a retry is not counted for a letter that is not parked", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		item := s.dead(t, p, "buyer")
 		before := s.letterOf(t, item)
@@ -38,8 +38,8 @@ var letterTests = []test{
 			s.noLetter(t, item)
 		}
 	}},
-	{"letters are listed by product, by death, and by page", listedLetters},
-	{"retry makes a letter due now with a fresh ladder", retriedLetter},
+	{"letters are listed by product, dead only, and by page", listedLetters},
+	{"RetryLetter makes a letter due now and its attempts start anew", retriedLetter},
 	{"discard makes the order failed and owes the release", discardedLetter},
 	{"discard never touches a confirmed order", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
@@ -62,7 +62,7 @@ var letterTests = []test{
 		refused(t, err, seckill.CodeNotFound)
 	}},
 	{"only dead letters older than the age are discarded", discardedDead},
-	{"discarding the dead takes at most its limit", func(t *testing.T, s *suite) {
+	{"DiscardDead discards at most its limit", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		for i := range 3 {
 			s.dead(t, p, numbered("buyer", i))

@@ -53,7 +53,7 @@ var limitTests = []test{
 		s.confirm(t, []store.Item{s.item(t, p, "buyer", key("k")), second}, store.ConfirmNew, store.ConfirmDuplicate)
 		equal(t, "reason", s.order(t, second.Claim.OrderNo).Reason, seckill.ReasonDuplicate)
 	}},
-	{"a limit that was edited in the ledger counts for nothing", func(t *testing.T, s *suite) {
+	{"a limit that was edited in the ledger is ignored", func(t *testing.T, s *suite) {
 		p := s.preheated(t, perUser(2))
 		s.buy(t, p, "buyer", quantity(2))
 		edited := s.item(t, p, "buyer")
@@ -61,7 +61,7 @@ var limitTests = []test{
 		s.confirm(t, []store.Item{edited}, store.ConfirmOverLimit)
 		equal(t, "reason", s.order(t, edited.Claim.OrderNo).Reason, seckill.ReasonLimit)
 	}},
-	{"a key is the buyer's own, and no key is no key", func(t *testing.T, s *suite) {
+	{"keys of different buyers differ, and an empty key is no key", func(t *testing.T, s *suite) {
 		p := s.preheated(t, perUser(3))
 		s.confirm(t, []store.Item{
 			s.item(t, p, "a", key("k")), s.item(t, p, "b", key("k")), s.item(t, p, "a", key("K")),

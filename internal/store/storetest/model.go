@@ -12,7 +12,7 @@ import (
 )
 
 var modelTests = []test{
-	{"any history gives what the model says", anyHistory},
+	{"any history gives the results of the model", anyHistory},
 }
 
 // modelBudget bounds the time for random histories, so a fast store tries more of them.

@@ -11,8 +11,8 @@ import (
 )
 
 var orderTests = []test{
-	{"a refused adoption is a failed order that owes nothing", failedAdoption},
-	{"fail leaves an order alone that has its row", func(t *testing.T, s *suite) {
+	{"a refused adoption is a failed order without a release", failedAdoption},
+	{"Fail does not change an order that has its row", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		item := s.item(t, p, "buyer")
 		s.confirm(t, []store.Item{item}, store.ConfirmNew)
@@ -24,27 +24,27 @@ var orderTests = []test{
 			must(t, s.Store.Fail(t.Context(), []store.Item{item, other}, seckill.ReasonLost))
 		})
 	}},
-	{"fail writes its row though the key is another order's", func(t *testing.T, s *suite) {
+	{"Fail writes a row even if the key is another order's", func(t *testing.T, s *suite) {
 		p := s.preheated(t, perUser(2))
 		s.buy(t, p, "buyer", key("k"))
 		item := s.item(t, p, "buyer", key("k"))
 		must(t, s.Store.Fail(t.Context(), []store.Item{item, item}, seckill.ReasonDuplicate))
 		equal(t, "reason", s.order(t, item.Claim.OrderNo).Reason, seckill.ReasonDuplicate)
 	}},
-	{"what fails as a duplicate leaves the key to the order that comes later", func(t *testing.T, s *suite) {
+	{"a failed duplicate leaves the key to the other order", func(t *testing.T, s *suite) {
 		p := s.preheated(t, perUser(2))
 		duplicate, order := s.item(t, p, "buyer", key("k")), s.item(t, p, "buyer", key("k"))
 		must(t, s.Store.Fail(t.Context(), []store.Item{duplicate}, seckill.ReasonDuplicate))
 		s.confirm(t, []store.Item{order}, store.ConfirmNew)
 		equal(t, "the key's order", s.order(t, order.Claim.OrderNo).Key, "k")
 	}},
-	{"fail closes the letters of its claims", func(t *testing.T, s *suite) {
+	{"Fail closes the letters of its claims", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		item := s.parked(t, p, "buyer")
 		must(t, s.Store.Fail(t.Context(), []store.Item{item}, seckill.ReasonLost))
 		s.noLetter(t, item)
 	}},
-	{"fail of nothing is nothing", func(t *testing.T, s *suite) {
+	{"Fail without claims does nothing", func(t *testing.T, s *suite) {
 		must(t, s.Store.Fail(t.Context(), nil, seckill.ReasonLost))
 	}},
 	{"an unknown order is not_found", unknownOrder},
@@ -52,8 +52,8 @@ var orderTests = []test{
 	{"the end of the last pending order of each product is known", pendingUntil},
 	{"a search lists newest first and narrows by every field", searched},
 	{"a search pages by order number", paged},
-	{"a story tells everything, oldest first", story},
-	{"a story of a parked claim tells of its letter", func(t *testing.T, s *suite) {
+	{"a story has everything, oldest first", story},
+	{"the story of a parked claim has its letter", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		item := s.parked(t, p, "buyer")
 		lines, err := s.Store.Story(t.Context(), item.Claim.OrderNo)

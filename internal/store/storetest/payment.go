@@ -12,7 +12,7 @@ import (
 
 var paymentTests = []test{
 	{"one exact payment pays a pending order", paid},
-	{"a notice that comes again changes nothing", func(t *testing.T, s *suite) {
+	{"a repeated notice changes nothing", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		order := s.buy(t, p, "buyer")
 		n := notice(order, "-1")
@@ -32,7 +32,7 @@ var paymentTests = []test{
 		equal(t, "payments", len(s.payments(t, n.OrderNo, "payment")), 1)
 		equal(t, "refunds", len(s.payments(t, n.OrderNo, "refund")), 0)
 	}},
-	{"an excess notice that comes again is refunded once", func(t *testing.T, s *suite) {
+	{"a repeated excess notice is refunded once", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		order := s.cancel(t, s.buy(t, p, "buyer"))
 		s.record(t, notice(order, "-1"), store.PaymentExcess)
@@ -53,7 +53,7 @@ var paymentTests = []test{
 		equal(t, "the other is listed", listed[sold.OrderNo.String()], true)
 	}},
 	{"money for an unknown order is owed back", unknownMoney},
-	{"a wrong amount does not stop the right one", func(t *testing.T, s *suite) {
+	{"after a wrong amount the right one still pays", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		order := s.buy(t, p, "buyer")
 		wrong := notice(order, "-wrong")
@@ -63,7 +63,7 @@ var paymentTests = []test{
 		s.pay(t, order)
 		equal(t, "refunds", len(s.payments(t, wrong.OrderNo, "refund")), 1)
 	}},
-	{"a trade number is its provider's own", func(t *testing.T, s *suite) {
+	{"equal trade numbers of two providers differ", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		order := s.buy(t, p, "buyer")
 		s.record(t, notice(order, "-1"), store.PaymentPaid)
@@ -89,7 +89,7 @@ var paymentTests = []test{
 		equal(t, "status", s.pay(t, order).Status, seckill.OrderPaid)
 		equal(t, "expired", len(s.expireAll(t, p.ID)), 0)
 	}},
-	{"one notice delivered at once counts once", func(t *testing.T, s *suite) {
+	{"one notice delivered many times at once counts once", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		order := s.buy(t, p, "buyer")
 		results := s.recordAtOnce(t, func(int) payment.Notice { return notice(order, "-1") })

@@ -12,8 +12,8 @@ import (
 
 var productTests = []test{
 	{"a created product has version 1, epoch 0, and offers its stock", createdProduct},
-	{"a product keeps every field, at its greatest length", longProduct},
-	{"a product without stock has an empty, sound stock log", func(t *testing.T, s *suite) {
+	{"a product keeps every field at its greatest length", longProduct},
+	{"a product without stock has an empty, valid stock log", func(t *testing.T, s *suite) {
 		p := s.create(t, stock(0))
 		equal(t, "stock", p.Stock, 0)
 	}},
@@ -53,8 +53,8 @@ var productTests = []test{
 		must(t, err)
 		equal(t, "page", page, []seckill.Product{b, c})
 	}},
-	{"a product is current until a while after its end", currentProducts},
-	{"a product that the store took over is current however long it is over", func(t *testing.T, s *suite) {
+	{"a product is current until CurrentFor after its end", currentProducts},
+	{"a product that the store took over stays current after its end", func(t *testing.T, s *suite) {
 		p := s.takenOver(t)
 		s.endedAgo(t, p, store.CurrentFor+time.Minute)
 		equal(t, "current", s.current(t, p), true)
@@ -70,14 +70,14 @@ var productTests = []test{
 	{"before the first preheat every field can be patched", patchBefore},
 	{"after the first preheat limit and currency are fixed", patchAfter},
 	{"after the end the times are fixed", patchEnded},
-	{"a patch must leave a sound product", patchUnsound},
+	{"a patch must leave a valid product", patchUnsound},
 	{"a patch of nothing changes nothing", func(t *testing.T, s *suite) {
 		p := s.create(t)
 		got, err := s.Store.PatchProduct(t.Context(), p.ID, store.ProductPatch{}, operator)
 		must(t, err)
 		equal(t, "product", got, p)
 	}},
-	{"a later price or name does not touch a promised order", func(t *testing.T, s *suite) {
+	{"a later price or name does not change a promised order", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		item := s.item(t, p, "buyer")
 		_, err := s.Store.PatchProduct(t.Context(), p.ID, store.ProductPatch{Name: ptr("dearer"), PriceCents: ptr(int64(5000))}, operator)
@@ -89,16 +89,16 @@ var productTests = []test{
 	}},
 	{"a sale can be paused, resumed and ended", saleStates},
 	{"an ended sale stays ended", endedSale},
-	{"an instruction is carried out once, whatever came after it", instructedOnce},
+	{"a repeated instruction does nothing, even after another one", instructedOnce},
 	{"a sale is announced once", announced},
-	{"a sale that was announced as ended is not announced by the operator's end", func(t *testing.T, s *suite) {
+	{"an operator's end does not announce an announced end again", func(t *testing.T, s *suite) {
 		p := s.create(t)
 		_, err := s.Store.Announce(t.Context(), p.ID, seckill.EventSaleEnded)
 		must(t, err)
 		s.setState(t, p.ID, seckill.SaleEnded)
 		equal(t, "sale.ended", s.count(t, p.ID, seckill.EventSaleEnded), 1)
 	}},
-	{"a sale that the operator ended is not announced again", func(t *testing.T, s *suite) {
+	{"a sale that the operator ended is not announced as ended again", func(t *testing.T, s *suite) {
 		p := s.create(t)
 		_, err := s.Store.SetState(t.Context(), p.ID, told(seckill.SaleEnded))
 		must(t, err)

@@ -10,7 +10,7 @@ import (
 )
 
 var refundTests = []test{
-	{"a refund that is done is settled for good", func(t *testing.T, s *suite) {
+	{"a settled refund stays settled", func(t *testing.T, s *suite) {
 		refund, before := s.owedRefund(t, s.preheated(t), "buyer"), s.now(t)
 		for range 2 {
 			must(t, s.Store.RefundDone(t.Context(), refund.ID))
@@ -60,7 +60,7 @@ var refundTests = []test{
 		equal(t, "due again", s.refundDue(t, refund.ID), true)
 		must(t, s.Store.RefundDone(t.Context(), refund.ID))
 	}},
-	{"a refund that needs care is tried again when asked for", func(t *testing.T, s *suite) {
+	{"a refund that needs care can be retried", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		refund := s.owedRefund(t, p, "buyer")
 		again := func() error {
@@ -83,7 +83,7 @@ var refundTests = []test{
 			refused(t, err, seckill.CodeNotFound)
 		}
 	}},
-	{"so is one of an order that nobody knows", func(t *testing.T, s *suite) {
+	{"a refund for an unknown order that needs care can be retried", func(t *testing.T, s *suite) {
 		stray := notice(s.buy(t, s.preheated(t), "stray"), "-nobody")
 		stray.OrderNo = "an order of nobody"
 		s.record(t, stray, store.PaymentExcess)
@@ -143,7 +143,7 @@ var refundTests = []test{
 		_, err := s.Store.Payments(t.Context(), store.PaymentFilter{Before: "nobody's", Limit: 1})
 		refused(t, err, seckill.CodeNotFound)
 	}},
-	{"payments are listed by product; what names none is of none", func(t *testing.T, s *suite) {
+	{"payments are listed by product, and those without a product apart", func(t *testing.T, s *suite) {
 		p, other := s.preheated(t), s.preheated(t)
 		refund, _ := s.owedRefund(t, p, "buyer"), s.owedRefund(t, other, "buyer")
 		stray := notice(s.buy(t, p, "stray"), "-stray")

@@ -35,7 +35,7 @@ var releaseTests = []test{
 			equal(t, "listed", len(due), limit)
 		}
 	}},
-	{"a heard release is settled, and can be heard again", func(t *testing.T, s *suite) {
+	{"a release can be settled twice", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		s.cancel(t, s.buy(t, p, "a"))
 		heard := s.owed(t, p.ID)
@@ -46,11 +46,11 @@ var releaseTests = []test{
 		equal(t, "owed", len(s.owed(t, p.ID)), 1)
 		equal(t, "due by the figures", s.figures(t, p.ID).ReleasesDue, 1)
 	}},
-	{"hearing nothing is nothing", func(t *testing.T, s *suite) {
+	{"settling no releases does nothing", func(t *testing.T, s *suite) {
 		must(t, s.Store.ReleasesHeard(t.Context(), nil))
 	}},
-	{"a release is settled only under the epoch it is owed under", heardLate},
-	{"a release that is owed again is not settled by what was heard of the first", func(t *testing.T, s *suite) {
+	{"a release is settled only under its own epoch", heardLate},
+	{"settling a release does not settle it if it was owed again", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		item := s.item(t, p, "buyer")
 		s.confirm(t, []store.Item{item}, store.ConfirmNew)
@@ -61,12 +61,12 @@ var releaseTests = []test{
 			must(t, s.Store.ReleasesHeard(t.Context(), first))
 			again := s.owed(t, p.ID)
 			equal(t, "owed", len(again), 1)
-			equal(t, "owed since later", again[0].Since.After(first[0].Since), true)
+			equal(t, "Since after it was owed again", again[0].Since.After(first[0].Since), true)
 			first = again
 		}
 		s.hear(t, p.ID)
 	}},
-	{"a live order owes nothing, whatever is heard", func(t *testing.T, s *suite) {
+	{"a live order owes no release", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		order := s.buy(t, p, "buyer")
 		must(t, s.Store.ReleasesHeard(t.Context(), []store.Release{{
@@ -88,8 +88,8 @@ var releaseTests = []test{
 		equal(t, "of the excepted shard", seen[p.ID], 0)
 		equal(t, "of the other", seen[other.ID], 1)
 	}},
-	{"a lost witness is forgotten, and all products marked, by one who still finds it", witnessLost},
-	{"many releases are heard at once", func(t *testing.T, s *suite) {
+	{"the first report of a lost witness forgets it and marks all products", witnessLost},
+	{"many releases are settled at once", func(t *testing.T, s *suite) {
 		const many = 300
 		p := s.preheated(t, stock(many))
 		var items []store.Item

@@ -8,7 +8,7 @@ import (
 )
 
 var repairTests = []test{
-	{"a sound product has nothing to find and nothing to repair", func(t *testing.T, s *suite) {
+	{"a valid product has no findings and no repairs", func(t *testing.T, s *suite) {
 		p := s.history(t)
 		CheckPromises(t, s.Store, p.ID)
 		s.unchanged(t, p.ID, func() {
@@ -20,9 +20,9 @@ var repairTests = []test{
 			equal(t, "refunds tried again", n, 0)
 		})
 	}},
-	{"damaged buyer records are found and set to what live orders say", damagedBuyers},
+	{"damaged buyer records are found and set to the live orders", damagedBuyers},
 	{"repair of buyers is bounded and writes the audit", boundedBuyers},
-	{"refunds that were given up are found and tried again, within a limit", boundedRefunds},
+	{"refunds that need care are found and retried, within a limit", boundedRefunds},
 	{"money that does not add up is found", damagedMoney},
 }
 

@@ -43,8 +43,8 @@ var returnTests = []test{
 		must(t, err)
 		equal(t, "audit lines of the order", len(lines), 1)
 	}},
-	{"orders whose time has passed expire, others do not", expired},
-	{"expire takes at most its limit", func(t *testing.T, s *suite) {
+	{"orders expire when pay_before has passed, not earlier", expired},
+	{"Expire cancels at most its limit", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		for i := range 5 {
 			s.buyFor(t, p, numbered("buyer", i), tick)
@@ -61,7 +61,7 @@ var returnTests = []test{
 		equal(t, "stock", s.product(t, p.ID).Stock, p.Stock)
 	}},
 	{"orders near their end are warned once", warned},
-	{"an order that was warned still expires", func(t *testing.T, s *suite) {
+	{"an order with a warning still expires", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		order := s.buyFor(t, p, "buyer", 20*tick)
 		_, err := s.Store.WarnExpiring(t.Context(), far, all)
@@ -70,7 +70,7 @@ var returnTests = []test{
 		s.advance(t, 21*tick)
 		equal(t, "expired", numbers(s.expireAll(t, p.ID)), numbers([]seckill.Order{order}))
 	}},
-	{"warning takes at most its limit", func(t *testing.T, s *suite) {
+	{"WarnExpiring warns at most its limit", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		for i := range 3 {
 			s.buy(t, p, numbered("buyer", i))

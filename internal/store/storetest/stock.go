@@ -32,7 +32,7 @@ var stockTests = []test{
 			})
 		}
 	}},
-	{"a change that begins again is the one that was recorded", func(t *testing.T, s *suite) {
+	{"beginning a change again returns the recorded change", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		for _, delta := range []int64{5, -5} {
 			first := s.change(t, p, delta)
@@ -49,7 +49,7 @@ var stockTests = []test{
 			s.unchanged(t, p.ID, func() { equal(t, "recorded", s.change(t, p, delta), done) })
 		}
 	}},
-	{"a change that is finished again changes nothing", func(t *testing.T, s *suite) {
+	{"finishing a change again changes nothing", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		for _, delta := range []int64{5, -5} {
 			change := s.change(t, p, delta)
@@ -63,7 +63,7 @@ var stockTests = []test{
 		}
 		s.stockIs(t, p.ID, p.Stock, p.Offered)
 	}},
-	{"a change down is settled only by the word of its epoch, and restamped to the present one", restampedChange},
+	{"a change down is settled only in its epoch, and can be restamped", restampedChange},
 	{"a change up is finished at any epoch", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		change := s.change(t, p, 5)
@@ -84,7 +84,7 @@ var stockTests = []test{
 		s.change(t, p, -5)
 		s.stockIs(t, p.ID, 0, 0)
 	}},
-	{"units that were added can be sold", func(t *testing.T, s *suite) {
+	{"added units can be sold", func(t *testing.T, s *suite) {
 		p := s.preheated(t, stock(1))
 		s.buy(t, p, "a")
 		s.change(t, p, 1)

@@ -8,7 +8,7 @@ import (
 )
 
 var stockLogTests = []test{
-	{"the log of orders in every state, whoever sold them, has nothing to find", soundStockLog},
+	{"the stock log of orders in every state is valid, for ledger and store", soundStockLog},
 	{"a broken chain is found", brokenChain},
 	{"findings are at most limit", func(t *testing.T, s *suite) {
 		p := s.damaged(t)

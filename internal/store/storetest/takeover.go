@@ -59,10 +59,10 @@ var takeoverTests = []test{
 		s.acknowledge(t, p, p.Epoch, instance)
 		s.openEpoch(t, p.ID)
 		p = s.beginTakeover(t, p.ID)
-		equal(t, "open by the word on the first takeover", s.tryOpen(t, p), false)
+		equal(t, "open after an acknowledgement of the first takeover", s.tryOpen(t, p), false)
 		for _, epoch := range []uint64{p.Epoch - 1, p.Epoch + 1} {
 			s.acknowledge(t, p, epoch, instance)
-			equal(t, "open by the word on another epoch", s.tryOpen(t, p), false)
+			equal(t, "open after an acknowledgement of another epoch", s.tryOpen(t, p), false)
 		}
 	}},
 	{"an acknowledgement of another product does not count", func(t *testing.T, s *suite) {
@@ -71,7 +71,7 @@ var takeoverTests = []test{
 		s.acknowledge(t, other, p.Epoch, instance)
 		equal(t, "open", s.tryOpen(t, p), false)
 	}},
-	{"a late acknowledgement of an older epoch does not take a newer one back", func(t *testing.T, s *suite) {
+	{"a late acknowledgement of an older epoch does not replace a newer one", func(t *testing.T, s *suite) {
 		instance := s.instance(t, far)
 		p := s.beginTakeover(t, s.preheated(t).ID)
 		for _, epoch := range []uint64{p.Epoch, p.Epoch, p.Epoch - 1} {
@@ -79,7 +79,7 @@ var takeoverTests = []test{
 		}
 		equal(t, "open", s.tryOpen(t, p), true)
 	}},
-	{"an expired lease does not hold up the opening, nor does one that was left", func(t *testing.T, s *suite) {
+	{"an expired or ended lease does not block the opening", func(t *testing.T, s *suite) {
 		s.instance(t, tick)
 		gone := s.instance(t, far)
 		p := s.beginTakeover(t, s.preheated(t).ID)
@@ -88,14 +88,14 @@ var takeoverTests = []test{
 		must(t, s.Store.LeaveInstance(t.Context(), gone))
 		equal(t, "open", s.tryOpen(t, p), true)
 	}},
-	{"an instance that comes during a takeover holds up the opening", func(t *testing.T, s *suite) {
+	{"an instance that starts during a takeover blocks the opening", func(t *testing.T, s *suite) {
 		p := s.beginTakeover(t, s.preheated(t).ID)
 		instance := s.instance(t, far)
 		equal(t, "open", s.tryOpen(t, p), false)
 		s.acknowledge(t, p, p.Epoch, instance)
 		equal(t, "open", s.tryOpen(t, p), true)
 	}},
-	{"an instance that comes when one product of a limit group is open does not hold up the others", func(t *testing.T, s *suite) {
+	{"an instance that starts after a product opened does not block its limit group", func(t *testing.T, s *suite) {
 		one := s.instance(t, far)
 		first := s.preheated(t)
 		second := s.preheated(t, inGroup(first.ID))
@@ -109,7 +109,7 @@ var takeoverTests = []test{
 		s.acknowledge(t, second, second.Epoch, two)
 		equal(t, "open", s.tryOpen(t, second), true)
 	}},
-	{"an instance that comes, or comes back after its lease ran out, is told so", func(t *testing.T, s *suite) {
+	{"a new instance, and one whose lease ran out, gets lapsed", func(t *testing.T, s *suite) {
 		instance := newLease()
 		s.keep(t, instance, far, true)
 		s.keep(t, instance, tick, false)
@@ -131,7 +131,7 @@ var takeoverTests = []test{
 		must(t, s.Store.LeaveInstance(t.Context(), one))
 		equal(t, "instances", len(s.instances(t)), 0)
 	}},
-	{"of living instances the shops are counted", func(t *testing.T, s *suite) {
+	{"KeepInstance counts the live shops", func(t *testing.T, s *suite) {
 		worker, one, gone := s.instance(t, far), newLease(), newLease()
 		keep := func(name string, ttl time.Duration, want int) {
 			t.Helper()
@@ -172,7 +172,7 @@ var takeoverTests = []test{
 		_, err := s.Store.OpenStore(t.Context(), newProductID(), 1)
 		refused(t, err, seckill.CodeNotFound)
 	}},
-	{"a sale of the store checks seller, opening and epoch", func(t *testing.T, s *suite) {
+	{"a sale of the store needs seller, opening and epoch", func(t *testing.T, s *suite) {
 		ledgers, begun, taken := s.preheated(t), s.beginTakeover(t, s.preheated(t).ID), s.takenOver(t)
 		for _, p := range []seckill.Product{ledgers, begun} {
 			s.unchanged(t, p.ID, func() {
@@ -218,7 +218,7 @@ var takeoverTests = []test{
 		}
 		s.stockIs(t, p.ID, 3, 3)
 	}},
-	{"a change that the ledger was asked for is finished in the epoch of the store", func(t *testing.T, s *suite) {
+	{"a change that was owed to the ledger can be finished by the store", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		up, down := s.change(t, p, 4), s.change(t, p, -3)
 		p = s.takeOver(t, p.ID)

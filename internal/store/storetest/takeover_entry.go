@@ -10,7 +10,7 @@ import (
 
 var takeoverEntryTests = []test{
 	{"an old entry is decided by stock, limit and key while the store is the seller", whileStoreSells(oldEntries)},
-	{"an old entry that is written again is a replay", whileStoreSells(func(t *testing.T, s *suite, seller takeover) {
+	{"an old entry written again is a replay", whileStoreSells(func(t *testing.T, s *suite, seller takeover) {
 		old := s.preheated(t)
 		before, late := s.item(t, old, "before"), s.item(t, old, "late")
 		s.confirm(t, []store.Item{before}, store.ConfirmNew)
@@ -25,7 +25,7 @@ var takeoverEntryTests = []test{
 			fails(t, err, store.ErrEpoch)
 		})
 	})},
-	{"the claim that the store sold is a replay when its entry turns up", func(t *testing.T, s *suite) {
+	{"an entry of a claim that the store sold is a replay", func(t *testing.T, s *suite) {
 		old := s.preheated(t)
 		live, dead := s.item(t, old, "live"), s.item(t, old, "dead")
 		p := s.takeOver(t, old.ID)
@@ -34,7 +34,7 @@ var takeoverEntryTests = []test{
 		s.unchanged(t, p.ID, func() { s.confirm(t, []store.Item{live, dead}, store.ConfirmReplay, store.ConfirmReplay) })
 		equal(t, "owed", len(s.owed(t, p.ID)), 0)
 	}},
-	{"a key that the store sold stays that order's, whatever becomes of it", func(t *testing.T, s *suite) {
+	{"a key of an order of the store stays its own, whatever its status", func(t *testing.T, s *suite) {
 		for name, then := range map[string]func(seckill.Order){
 			"pending":   func(seckill.Order) {},
 			"paid":      func(order seckill.Order) { s.pay(t, order) },
@@ -60,7 +60,7 @@ var takeoverEntryTests = []test{
 		equal(t, "sale.sold_out", s.count(t, old.ID, seckill.EventSaleSoldOut), 1)
 	}},
 	{"no release is owed while the store is the seller", whileStoreSells(nothingOwed)},
-	{"a release that the ledger was owed before stays owed", func(t *testing.T, s *suite) {
+	{"a release that was owed before a takeover stays owed", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		order := s.cancel(t, s.buy(t, p, "buyer"))
 		taken := s.takeOver(t, p.ID)

@@ -9,7 +9,7 @@ import (
 )
 
 var takeoverParkedTests = []test{
-	{"a parked claim holds its units against sales of the store", func(t *testing.T, s *suite) {
+	{"a parked claim reserves its units against sales of the store", func(t *testing.T, s *suite) {
 		old := s.preheated(t, stock(3), perUser(2))
 		s.parkClaim(t, old, "parked", quantity(2))
 		p := s.takeOver(t, old.ID)
@@ -18,7 +18,7 @@ var takeoverParkedTests = []test{
 		equal(t, "free", got.Free, 0)
 		equal(t, "stock", s.product(t, p.ID).Stock, 2)
 	}},
-	{"a parked claim holds its limit and its key against sales of the store", func(t *testing.T, s *suite) {
+	{"a parked claim reserves limit and key against sales of the store", func(t *testing.T, s *suite) {
 		old := s.preheated(t, perUser(2))
 		parked := s.parkClaim(t, old, "buyer", key("k"))
 		p := s.takeOver(t, old.ID)
@@ -28,7 +28,7 @@ var takeoverParkedTests = []test{
 		equal(t, "over the limit", got.Verdicts[1].Code, ledger.VerdictOverLimit)
 		equal(t, "held", got.Verdicts[1].Held, []seckill.OrderNo{first.OrderNo, parked.Claim.OrderNo})
 	}},
-	{"a parked claim holds its limit and its key against sales of other products of the group", func(t *testing.T, s *suite) {
+	{"a parked claim reserves limit and key against sales of the group's other products", func(t *testing.T, s *suite) {
 		first := s.preheated(t)
 		second := s.preheated(t, inGroup(first.ID))
 		parked := s.parkClaim(t, second, "buyer", key("k"))
@@ -39,7 +39,7 @@ var takeoverParkedTests = []test{
 		equal(t, "held", got.Verdicts[0].Held, []seckill.OrderNo{parked.Claim.OrderNo})
 		equal(t, "free", got.Free, 9)
 	}},
-	{"units of parked claims are not taken out of the sale", func(t *testing.T, s *suite) {
+	{"a change down cannot take units of parked claims", func(t *testing.T, s *suite) {
 		old := s.preheated(t, stock(5))
 		asked := s.change(t, old, -5)
 		s.parkClaim(t, old, "parked")
@@ -50,11 +50,11 @@ var takeoverParkedTests = []test{
 		must(t, err)
 		asked, err = s.Store.FinishStockChange(t.Context(), asked.ID, asked.Epoch, false)
 		must(t, err)
-		equal(t, "status of what the ledger was asked for", asked.Status, store.ChangeRefused)
+		equal(t, "status of the change that was owed to the ledger", asked.Status, store.ChangeRefused)
 		equal(t, "status", s.change(t, p, -4).Status, store.ChangeDone)
 		s.stockIs(t, p.ID, 1, 1)
 	}},
-	{"a parked claim holds its units, limit and key against old entries", whileStoreSells(func(t *testing.T, s *suite, seller takeover) {
+	{"a parked claim reserves units, limit and key against old entries", whileStoreSells(func(t *testing.T, s *suite, seller takeover) {
 		old := s.preheated(t, stock(3), perUser(2))
 		s.parkClaim(t, old, "buyer", key("k"), quantity(2))
 		seller(t, old.ID)
@@ -70,7 +70,7 @@ var takeoverParkedTests = []test{
 		s.confirm(t, []store.Item{s.item(t, old, "other"), retried}, store.ConfirmSoldOut, store.ConfirmNew)
 		s.noLetter(t, parked)
 	})},
-	{"a claim parked while the store is the seller holds its unit", whileStoreSells(func(t *testing.T, s *suite, seller takeover) {
+	{"a claim parked while the store is the seller reserves its unit", whileStoreSells(func(t *testing.T, s *suite, seller takeover) {
 		old := s.preheated(t, stock(1))
 		p := seller(t, old.ID)
 		parked := s.parkClaim(t, old, "parked")
@@ -82,7 +82,7 @@ var takeoverParkedTests = []test{
 		s.confirm(t, []store.Item{parked}, store.ConfirmNew)
 		s.noLetter(t, parked)
 	})},
-	{"a claim for which the takeover holds no unit is decided when it is tried", func(t *testing.T, s *suite) {
+	{"a claim without a reserved unit is decided at its retry", func(t *testing.T, s *suite) {
 		old := s.preheated(t, stock(1))
 		first, second := s.parkClaim(t, old, "a"), s.parkClaim(t, old, "b")
 		p := s.takeOver(t, old.ID)
@@ -92,7 +92,7 @@ var takeoverParkedTests = []test{
 		s.confirm(t, []store.Item{s.letterOf(t, first).Item}, store.ConfirmNew)
 		s.noLetter(t, second)
 	}},
-	{"a parked claim that the store sells holds its unit once", func(t *testing.T, s *suite) {
+	{"a parked claim that the store sells uses its unit once", func(t *testing.T, s *suite) {
 		old := s.preheated(t, stock(3), perUser(2))
 		parked := s.parkClaim(t, old, "buyer")
 		p := s.takeOver(t, old.ID)
@@ -103,7 +103,7 @@ var takeoverParkedTests = []test{
 		s.buyOver(t, p, "buyer")
 		s.buyOver(t, p, "other")
 	}},
-	{"a discarded letter holds nothing any more", func(t *testing.T, s *suite) {
+	{"a discarded letter reserves nothing", func(t *testing.T, s *suite) {
 		old := s.preheated(t, stock(1))
 		parked := s.parkClaim(t, old, "buyer", key("k"))
 		p := s.takeOver(t, old.ID)
@@ -111,7 +111,7 @@ var takeoverParkedTests = []test{
 		must(t, err)
 		s.buyOver(t, p, "buyer")
 	}},
-	{"a claim parked in a takeover is held by the ledger after the return", func(t *testing.T, s *suite) {
+	{"a claim parked in a takeover has its unit in the ledger after the return", func(t *testing.T, s *suite) {
 		old := s.preheated(t, stock(2))
 		s.beginTakeover(t, old.ID)
 		parked := s.parkClaim(t, old, "parked")

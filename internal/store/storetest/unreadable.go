@@ -9,7 +9,7 @@ import (
 // A row whose order number was overwritten must not block rows of other products in lists that
 // serve all products.
 var unreadableTests = []test{
-	{"an order that cannot be read keeps none of another product from expiring", func(t *testing.T, s *suite) {
+	{"an unreadable order does not keep other products' orders from expiring", func(t *testing.T, s *suite) {
 		p, other := s.exposed(t), s.preheated(t)
 		no := s.buyFor(t, p, "altered", tick).OrderNo
 		s.advance(t, tick)
@@ -20,7 +20,7 @@ var unreadableTests = []test{
 		must(t, err)
 		equal(t, "expired", numbersOf(expired), []seckill.OrderNo{due.OrderNo})
 	}},
-	{"a release that cannot be read holds up no other", func(t *testing.T, s *suite) {
+	{"an unreadable release does not block others", func(t *testing.T, s *suite) {
 		before, err := s.Store.ReleasesDue(t.Context(), all) // of other tests
 		must(t, err)
 		must(t, s.Store.ReleasesHeard(t.Context(), before))
@@ -35,7 +35,7 @@ var unreadableTests = []test{
 		equal(t, "number", due[0].OrderNo, owed.OrderNo)
 		s.hear(t, other.ID)
 	}},
-	{"a letter that cannot be read holds up no other", func(t *testing.T, s *suite) {
+	{"an unreadable letter does not block others", func(t *testing.T, s *suite) {
 		p, other := s.exposed(t), s.preheated(t)
 		altered, item := s.item(t, p, "altered"), s.item(t, other, "buyer")
 		must(t, s.park(t, p, altered, 0))
