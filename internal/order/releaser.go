@@ -26,7 +26,7 @@ const (
 type Releaser struct {
 	Store interface {
 		ReleasesDue(ctx context.Context, limit int, except ...store.Part) ([]store.Release, error)
-		ReleasesHeard(ctx context.Context, done []store.Release) error
+		SettleReleases(ctx context.Context, done []store.Release) error
 	}
 	Lanes ledger.Writer
 	// OnReleased is told which product has free units again; several at once.
@@ -100,7 +100,7 @@ func (r *Releaser) step(ctx context.Context, shard ledger.Shard, releases []stor
 	}
 	fault.Point("release.after_ledger")
 	if err != nil {
-		return nil, r.Store.ReleasesHeard(ctx, releases)
+		return nil, r.Store.SettleReleases(ctx, releases)
 	}
 	if len(result.Verdicts) != len(releases) {
 		return nil, fmt.Errorf("ledger gave %d verdicts on %d releases", len(result.Verdicts), len(releases))
@@ -119,7 +119,7 @@ func (r *Releaser) step(ctx context.Context, shard ledger.Shard, releases []stor
 	if returned {
 		r.OnReleased(shard.Product)
 	}
-	return undecided, r.Store.ReleasesHeard(ctx, done)
+	return undecided, r.Store.SettleReleases(ctx, done)
 }
 
 func byShard(due []store.Release) map[ledger.Shard][]store.Release {

@@ -82,8 +82,8 @@ func TestALostReplyReleasesOnce(t *testing.T) {
 	for name, fail := range map[string]func(*rig.Rig){
 		"the ledger's":        func(r *rig.Rig) { r.Ledger.FailAfter("Do", 1) },
 		"the ledger, at once": func(r *rig.Rig) { r.Ledger.FailBefore("Do", 1) },
-		"the store's":         func(r *rig.Rig) { r.Store.FailAfter("ReleasesHeard", 1) },
-		"the store, at once":  func(r *rig.Rig) { r.Store.FailBefore("ReleasesHeard", 1) },
+		"the store's":         func(r *rig.Rig) { r.Store.FailAfter("SettleReleases", 1) },
+		"the store, at once":  func(r *rig.Rig) { r.Store.FailBefore("SettleReleases", 1) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := rig.New(t)
@@ -354,7 +354,7 @@ func TestAReleaseThatIsLeftUndecidedStaysOwedAndComesAgain(t *testing.T) {
 	cancel(t, r, nos[:3]...)
 	duty, _ := releaser(r)
 	duty.Lanes = hesitant{r.Lanes}
-	r.Store.FailBefore("ReleasesHeard", 1)
+	r.Store.FailBefore("SettleReleases", 1)
 	if duty.Round(t.Context()) == nil || owed(t, r) != 3 {
 		t.Fatalf("%d owed after the first step, of which the store did not hear", owed(t, r))
 	}

@@ -136,7 +136,7 @@ func TestADualWriteThatDiedBeforeTheWorkerSawItReturnsItsUnitOnce(t *testing.T) 
 			_, err := c.Lanes.Do(t.Context(), ledger.ShardOf(c.on.Terms(), 0), ledger.Release{Orders: []ledger.ReleaseOrder{{OrderNo: r.OrderNo, Buyer: r.Buyer}}})
 			rig.Must(t, err)
 		}
-		rig.Must(t, c.Store.ReleasesHeard(t.Context(), due))
+		rig.Must(t, c.Store.SettleReleases(t.Context(), due))
 	}
 	release()
 	c.ConfirmAll(t)

@@ -212,7 +212,7 @@ func (c *cut) sameEpoch() bool {
 
 func (c *cut) marksCovered() bool {
 	for i := range c.shards {
-		if c.shards[i].Marked > shardOf(c.after, i).Rows-shardOf(c.before, i).HeardDead {
+		if c.shards[i].Marked > shardOf(c.after, i).Rows-shardOf(c.before, i).SettledDead {
 			return false
 		}
 	}
@@ -252,7 +252,7 @@ func (c *cut) violations() []api.Violation {
 // bracket is what a shard's marked units may be (protocol 6).
 func (c *cut) bracket(shard int) (low, high int64) {
 	low = shardOf(c.before, shard).Rows - shardOf(c.after, shard).Dead
-	high = shardOf(c.after, shard).Rows - shardOf(c.before, shard).HeardDead
+	high = shardOf(c.after, shard).Rows - shardOf(c.before, shard).SettledDead
 	return low, high
 }
 

@@ -444,7 +444,7 @@ func TestAPromiseAdoptedTwiceIsOneOrder(t *testing.T) {
 			_, err := m.Lanes.Do(t.Context(), ledger.ShardOf(&p, 0), ledger.Release{Orders: []ledger.ReleaseOrder{{OrderNo: r.OrderNo, Buyer: r.Buyer}}})
 			rig.Must(t, err)
 		}
-		rig.Must(t, m.Store.ReleasesHeard(t.Context(), due))
+		rig.Must(t, m.Store.SettleReleases(t.Context(), due))
 	}
 	release()
 	_, err = worker.Adopt(t.Context(), late)

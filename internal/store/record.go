@@ -78,10 +78,10 @@ type Figures struct {
 // sold itself do not count, unless the ledger sold the same number too: such an order counts as
 // dead.
 type ShardFigures struct {
-	Index     int
-	Rows      int64 // all rows
-	Dead      int64 // dead orders
-	HeardDead int64 // dead orders whose release was settled
+	Index       int
+	Rows        int64 // all rows
+	Dead        int64 // dead orders
+	SettledDead int64 // dead orders whose release was settled
 }
 
 // Finding is one difference that a check has found.

@@ -440,10 +440,10 @@ type Releases interface {
 	// excepted parts. The caller excepts a shard that cannot take its releases, so that it does
 	// not block the others.
 	ReleasesDue(ctx context.Context, limit int, except ...Part) ([]Release, error)
-	// ReleasesHeard settles releases as they were listed. It settles a release only if it is
+	// SettleReleases settles releases as they were listed. It settles a release only if it is
 	// still owed under the same epoch, and was not owed again since: the ledger may have made a
 	// newer mark for the order after it released the listed one.
-	ReleasesHeard(ctx context.Context, done []Release) error
+	SettleReleases(ctx context.Context, done []Release) error
 	// Witness returns the highest confirmed id of each stream.
 	Witness(ctx context.Context) ([]queue.ID, error)
 	// WitnessLost forgets witnesses whose entries the queue has lost, and reports whether there

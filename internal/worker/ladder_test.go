@@ -258,7 +258,7 @@ func TestADeadOrderThatComesAgainOwesItsReleaseAgain(t *testing.T) {
 	rig.Must(t, err)
 	due, err := c.Store.ReleasesDue(t.Context(), 10)
 	rig.Must(t, err)
-	rig.Must(t, c.Store.ReleasesHeard(t.Context(), due))
+	rig.Must(t, c.Store.SettleReleases(t.Context(), due))
 	heardAt := c.Store.Calls("Confirm")
 	rig.Until(t, "the entry has come again", func() bool { return c.Store.Calls("Confirm") >= heardAt+2 })
 	c.queue.set(&c.queue.failAck, 0)

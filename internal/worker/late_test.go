@@ -177,7 +177,7 @@ func TestAReleaseThatIsHeardLateLeavesTheOneThatIsOwedSince(t *testing.T) {
 	l.Store.Cure(l.claim.Buyer)
 	_, err := l.Store.DiscardLetter(t.Context(), l.letters(t)[0].ID, rig.Operator)
 	rig.Must(t, err)
-	hearing := l.Store.Block("ReleasesHeard")
+	hearing := l.Store.Block("SettleReleases")
 	heard := make(chan error, 1)
 	go func() { heard <- l.releaser().Round(t.Context()) }()
 	rig.Until(t, "the ledger was told", func() bool { return len(hearing.Arrived()) == 1 })

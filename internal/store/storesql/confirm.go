@@ -15,13 +15,13 @@ func (s *Store) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.
 	var outcomes []store.ConfirmOutcome
 	assume := len(req.Items) > 0
 	err := s.change(ctx, "confirm", func(ctx context.Context, tx *session) (err error) {
-		var out *sorted
+		var out *decided
 		var p productRow
 		if assume {
 			assume = false // if the transaction is run again, the assumption was wrong
 			out, err = s.sellNew(ctx, tx, &req, &p)
 		} else {
-			out, err = s.sellSorted(ctx, tx, &req, &p)
+			out, err = s.sellDecided(ctx, tx, &req, &p)
 		}
 		if err != nil {
 			return err
@@ -41,9 +41,9 @@ func (s *Store) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.
 	return outcomes, nil
 }
 
-// sellSorted reads what the store knows of the claims, decides them, and writes the new orders
+// sellDecided reads what the store knows of the claims, decides them, and writes the new orders
 // and the failed ones.
-func (s *Store) sellSorted(ctx context.Context, tx *session, req *store.ConfirmRequest, p *productRow) (*sorted, error) {
+func (s *Store) sellDecided(ctx context.Context, tx *session, req *store.ConfirmRequest, p *productRow) (*decided, error) {
 	var err error
 	if *p, err = s.readToChange(ctx, tx, req.ProductID); err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (s *Store) sellSorted(ctx context.Context, tx *session, req *store.ConfirmR
 			return nil, err
 		}
 	}
-	out, err := sortClaims(&p.Product, req, known, s.now())
+	out, err := decideClaims(&p.Product, req, known, s.now())
 	if err != nil {
 		return nil, err
 	}
@@ -72,8 +72,8 @@ func (s *Store) sellSorted(ctx context.Context, tx *session, req *store.ConfirmR
 	return out, err
 }
 
-// sorted has the decisions on a request's claims.
-type sorted struct {
+// decided has the decisions on a request's claims.
+type decided struct {
 	now      time.Time
 	outcomes []store.ConfirmOutcome
 	fresh    []seckill.Order // pending
@@ -83,15 +83,15 @@ type sorted struct {
 	units    int64           // of fresh
 }
 
-// sortClaims decides the claims in order. Each claim sees the decisions before it.
-func sortClaims(p *seckill.Product, req *store.ConfirmRequest, known *facts, now time.Time) (*sorted, error) {
-	out := &sorted{now: now, outcomes: make([]store.ConfirmOutcome, len(req.Items)), fresh: make([]seckill.Order, 0, len(req.Items))}
+// decideClaims decides the claims in order. Each claim sees the decisions before it.
+func decideClaims(p *seckill.Product, req *store.ConfirmRequest, known *facts, now time.Time) (*decided, error) {
+	out := &decided{now: now, outcomes: make([]store.ConfirmOutcome, len(req.Items)), fresh: make([]seckill.Order, 0, len(req.Items))}
 	for i := range req.Items {
 		item := &req.Items[i]
 		if item.ProductID != p.ID || item.Group != p.Group {
 			return nil, fmt.Errorf("claim %s is of product %d in group %d, not %d in %d", item.Claim.OrderNo, item.ProductID, item.Group, p.ID, p.Group)
 		}
-		outcome, err := out.sortClaim(p, item, req.ExpireAfter, known)
+		outcome, err := out.decideClaim(p, item, req.ExpireAfter, known)
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +106,7 @@ func sortClaims(p *seckill.Product, req *store.ConfirmRequest, known *facts, now
 	return out, nil
 }
 
-func (out *sorted) sortClaim(p *seckill.Product, item *store.Item, expireAfter time.Duration, known *facts) (store.ConfirmOutcome, error) {
+func (out *decided) decideClaim(p *seckill.Product, item *store.Item, expireAfter time.Duration, known *facts) (store.ConfirmOutcome, error) {
 	claim := &item.Claim
 	if order, exists := known.orders[claim.OrderNo]; exists {
 		if !order.marked() {
@@ -143,7 +143,7 @@ func (out *sorted) sortClaim(p *seckill.Product, item *store.Item, expireAfter t
 	return store.ConfirmNew, nil
 }
 
-func (out *sorted) fail(order seckill.Order, reason string, known *facts) error {
+func (out *decided) fail(order seckill.Order, reason string, known *facts) error {
 	if err := order.Fail(out.now, reason); err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (out *sorted) fail(order seckill.Order, reason string, known *facts) error 
 }
 
 // finishConfirm parks claims, closes letters, owes releases and raises the witness.
-func finishConfirm(ctx context.Context, tx *session, p *productRow, req *store.ConfirmRequest, out *sorted) error {
+func finishConfirm(ctx context.Context, tx *session, p *productRow, req *store.ConfirmRequest, out *decided) error {
 	dead := out.dead
 	for i := range req.Park { // a claim that has its row by now gets no letter
 		dead = append(dead, req.Park[i].Item.Claim.OrderNo.String())
@@ -229,7 +229,7 @@ func failItems(ctx context.Context, tx *session, product uint32, items []store.I
 	if err != nil {
 		return err
 	}
-	out := &sorted{now: now}
+	out := &decided{now: now}
 	for i := range items {
 		if _, exists := known.orders[items[i].Claim.OrderNo]; exists {
 			continue

@@ -37,7 +37,7 @@ var (
 	errVersion = errors.New("a row has changed since it was read")
 	// errContended means that the database rolled this transaction back in favour of another
 	// one.
-	errContended = errors.New("transactions stand in each other's way")
+	errContended = errors.New("transaction rolled back in favour of another")
 	// errTaken means that a row with the same unique value exists. If another transaction wrote
 	// it since this one looked, the next attempt finds it.
 	errTaken = errors.New("a unique value is taken")

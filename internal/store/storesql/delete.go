@@ -112,7 +112,7 @@ func checkDeletable(ctx context.Context, tx *session, p *seckill.Product) error 
 	}
 	switch owed {
 	case refundDue:
-		return seckill.Errorf(seckill.CodeBusy, "a refund of product %d is due; ask again when it was made", p.ID)
+		return seckill.Errorf(seckill.CodeBusy, "a refund of product %d is due; try again when it is made", p.ID)
 	case refundFailed:
 		return seckill.Errorf(seckill.CodeWrongState, "a refund of product %d needs care: see its payments", p.ID)
 	}

@@ -18,9 +18,9 @@ import (
 // somebody edited by hand.
 func hinder(t *testing.T, s *Store, table, condition string) {
 	t.Helper()
-	body := "IF " + condition + " THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'hindered'; END IF"
+	body := "IF " + condition + " THEN SIGNAL SQLSTATE '45000' SET MESSAGE_TEXT = 'blocked by the test'; END IF"
 	if s.dialect == &sqliteDialect {
-		body = "BEGIN SELECT RAISE(ABORT, 'hindered') WHERE " + condition + "; END"
+		body = "BEGIN SELECT RAISE(ABORT, 'blocked by the test') WHERE " + condition + "; END"
 	}
 	damage(t, s, "CREATE TRIGGER hinder_"+table+" BEFORE UPDATE ON "+table+" FOR EACH ROW "+body)
 }
@@ -57,9 +57,9 @@ func TestDue_UnsettledRowsBlockNoOtherProduct(t *testing.T) {
 			limit   int
 			settled []int // expected number of settled rows, one per call
 		}{
-			"orders, by turns":  {limit: each / 2, settled: []int{each / 2, each / 2, 0}},
-			"given orders":      {given: true, settled: []int{each, 0}},
-			"letters, by turns": {letters: true, limit: each / 2, settled: []int{each / 2, each / 2, 0}},
+			"orders, page by page":  {limit: each / 2, settled: []int{each / 2, each / 2, 0}},
+			"given orders":          {given: true, settled: []int{each, 0}},
+			"letters, page by page": {letters: true, limit: each / 2, settled: []int{each / 2, each / 2, 0}},
 		} {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				var log strings.Builder
@@ -91,13 +91,13 @@ func TestDue_UnsettledRowsBlockNoOtherProduct(t *testing.T) {
 						t.Errorf("call %d settled %d, not %d: %v", i, got, want, err)
 					}
 				}
-				if want := `msg="a product was passed over: what is due of it cannot be settled" table=` + table + ` product_id=7`; !strings.Contains(log.String(), want) ||
-					!strings.Contains(log.String(), "hindered") {
+				if want := `msg="a product was passed over: its due rows cannot be settled" table=` + table + ` product_id=7`; !strings.Contains(log.String(), want) ||
+					!strings.Contains(log.String(), "blocked by the test") {
 					t.Errorf("the log does not say %s:\n%s", want, log.String())
 				}
 				damage(t, s, "DROP TRIGGER hinder_"+table)
 				if got, err := settle(); err != nil || got == 0 {
-					t.Errorf("after the mend %d settled: %v", got, err)
+					t.Errorf("%d settled after the repair: %v", got, err)
 				}
 			})
 		}
@@ -124,7 +124,7 @@ func TestDue_FailsIfNoProductCanBeSettled(t *testing.T) {
 	damage(t, s, "UPDATE tb_seckill_order SET product_id = 1000 + rowid")
 	for _, limit := range []int{1, 1000} {
 		if orders, err := s.Expire(t.Context(), limit); err == nil || len(orders) != 0 {
-			t.Errorf("an expiry of %d orders at most passed over everything and is well: %v", limit, orders)
+			t.Errorf("Expire of at most %d orders succeeded, but settled nothing: %v", limit, orders)
 		}
 	}
 }

@@ -25,7 +25,7 @@ func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen, floor uint64, ac
 	err := s.change(ctx, "epoch", func(ctx context.Context, tx *session) (err error) {
 		if marked {
 			// mark has collected orders of a transaction that was undone.
-			return fmt.Errorf("%w: the snapshot was broken off", store.ErrUnavailable)
+			return fmt.Errorf("%w: the snapshot was interrupted", store.ErrUnavailable)
 		}
 		if p, err = s.readToChange(ctx, tx, id); err != nil {
 			return err

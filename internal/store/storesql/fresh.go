@@ -21,9 +21,9 @@ var sqlNewBuyers = list{
 // stock, log and events.
 //
 // If the assumption is wrong, a unique key refuses the rows (errTaken), or the locked product
-// differs from the claims (errVersion). Then everything is undone, and sellSorted decides the
+// differs from the claims (errVersion). Then everything is undone, and sellDecided decides the
 // claims.
-func (s *Store) sellNew(ctx context.Context, tx *session, req *store.ConfirmRequest, p *productRow) (*sorted, error) {
+func (s *Store) sellNew(ctx context.Context, tx *session, req *store.ConfirmRequest, p *productRow) (*decided, error) {
 	out, err := assumeNew(req, s.now())
 	if err != nil {
 		return nil, err
@@ -59,9 +59,9 @@ func (s *Store) sellNew(ctx context.Context, tx *session, req *store.ConfirmRequ
 
 // assumeNew makes an order of every claim. If two claims of a batch cannot both be new, the
 // unique keys refuse them too.
-func assumeNew(req *store.ConfirmRequest, now time.Time) (*sorted, error) {
+func assumeNew(req *store.ConfirmRequest, now time.Time) (*decided, error) {
 	n, first := len(req.Items), &req.Items[0]
-	out := &sorted{now: now, outcomes: make([]store.ConfirmOutcome, n), fresh: make([]seckill.Order, n), closed: make([]any, 0, n)}
+	out := &decided{now: now, outcomes: make([]store.ConfirmOutcome, n), fresh: make([]seckill.Order, n), closed: make([]any, 0, n)}
 	for i := range req.Items {
 		item := &req.Items[i]
 		if item.ProductID != req.ProductID || item.Group != first.Group || item.Epoch != first.Epoch || item.Claim.Quantity > item.Limit {
@@ -88,7 +88,7 @@ func (s *Store) addSeveral(ctx context.Context, tx *session, req *store.ConfirmR
 	if err := known.readUnits(ctx, tx, p.Group, buyers); err != nil {
 		return err
 	}
-	out, err := sortClaims(&p.Product, req, known, s.now())
+	out, err := decideClaims(&p.Product, req, known, s.now())
 	if err != nil || len(out.fresh) != len(req.Items) {
 		return errVersion // a buyer is over the limit, or a read must decide
 	}

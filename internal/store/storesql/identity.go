@@ -18,10 +18,10 @@ const (
 	identityBytes = 16
 )
 
-// errNameless means that the store's name was lost, for example by a restore of some tables
+// errIdentityLost means that the store's name was lost, for example by a restore of some tables
 // only. With a new name the keys in Redis would get new names too, and the orders that wait
 // under the old keys would never be written.
-var errNameless = errors.New("the database has products that were preheated, but table tb_store, which names their keys in Redis, is empty: " +
+var errIdentityLost = errors.New("the database has products that were preheated, but table tb_store, which names their keys in Redis, is empty: " +
 	"restore tb_store from the same backup as the other tables")
 
 // Identity returns a random name that the store keeps for good, also in its backups. The first
@@ -46,7 +46,7 @@ func (s *Store) Identity(ctx context.Context) (string, error) {
 		}
 		if used {
 			if _, err = tx.row(ctx, sqlIdentity, nil, &name); err == nil && name == "" {
-				err = errNameless
+				err = errIdentityLost
 			}
 			return name, err
 		}

@@ -24,7 +24,7 @@ func TestIdentity_IsOneAndPermanent(t *testing.T) {
 		all.Wait()
 		for _, name := range names {
 			if name != names[0] || len(name) != 2*identityBytes {
-				t.Fatalf("asked at once it is %q", names)
+				t.Fatalf("concurrent calls returned %q", names)
 			}
 		}
 		if seen[names[0]] {
@@ -55,7 +55,7 @@ func TestIdentity_LostIsRefused(t *testing.T) {
 			t.Errorf("with its name: %v", err)
 		}
 		forget()
-		if name, err := s.Identity(t.Context()); !errors.Is(err, errNameless) {
+		if name, err := s.Identity(t.Context()); !errors.Is(err, errIdentityLost) {
 			t.Errorf("it is %q, %v", name, err)
 		}
 	})

@@ -32,7 +32,7 @@ func (s *Store) RetryRefund(ctx context.Context, id string, actor store.Actor) (
 			return refund, err
 		}
 		if n == 0 {
-			return refund, seckill.Errorf(seckill.CodeWrongState, "refund %s is %s: only one that was given up is tried again", id, refund.Status)
+			return refund, seckill.Errorf(seckill.CodeWrongState, "refund %s is %s: only a failed refund can be retried", id, refund.Status)
 		}
 		refund.Status, refund.Attempts = refundDue, 0
 		// The audit has only order numbers of the engine. This one comes from the provider.
@@ -56,6 +56,6 @@ func (s *Store) RetryRefunds(ctx context.Context, product uint32, limit int, act
 				return 0, err
 			}
 		}
-		return len(ids), writeAudit(ctx, tx, s.now(), actor, "repair.refunds", product, "", fmt.Sprintf("%d refunds tried again", len(ids)))
+		return len(ids), writeAudit(ctx, tx, s.now(), actor, "repair.refunds", product, "", fmt.Sprintf("%d refunds retried", len(ids)))
 	})
 }

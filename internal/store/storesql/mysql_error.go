@@ -37,8 +37,8 @@ var mysqlContended = map[uint16]bool{
 	3101: true, // MySQL group replication: another commit was certified first
 }
 
-// mysqlAway are errors of a server that runs but cannot serve.
-var mysqlAway = map[uint16]bool{
+// mysqlUnavailable are errors of a server that runs but cannot serve.
+var mysqlUnavailable = map[uint16]bool{
 	mysqlDiskFull: true, mysqlTableFull: true, mysqlEngineError: true, mysqlWriteError: true, mysqlCommitFailed: true,
 	mysqlNoTable: true, // not migrated, or another database's name: the claim is not at fault
 	1037:         true, // out of memory
@@ -86,13 +86,13 @@ var mysqlRefusals = map[uint16]string{
 	1044: "grant the user its rights on that database, or name another",
 	1045: "check user and password, whether the user may come from this host, and whether the server wants TLS (store.tls_ca, or tls=true in store.dsn); if the server names the user @'localhost', an anonymous user there may shadow it (DROP USER ''@'localhost')", // MariaDB gives this code in all four cases
 	1049: "create that database, or name another",
-	1142: "grant the user that right on the database: docs/deploy.md lists what the engine needs, and what migrations need besides",
+	1142: "grant the user that right on the database: docs/deploy.md lists what the engine needs, and what migrations need in addition",
 	1820: "give the user a new password: this one has expired",
 	1862: "give the user a new password: this one has expired",
 	3118: "unlock the user's account", // MySQL
 	4151: "unlock the user's account", // MariaDB
-	1698: "the server asks this user for something else than a password: use another user, or give it one",
-	3159: "it speaks TLS only: set store.tls_ca, or add tls=true to store.dsn",
+	1698: "this user logs in without a password: use another user, or give this one a password",
+	3159: "the server accepts only TLS: set store.tls_ca, or add tls=true to store.dsn",
 }
 
 // refusal returns the error of a server that refuses the address, with advice, or nil for any
@@ -103,7 +103,7 @@ func refusal(err error) error {
 	case errors.As(err, &certificate):
 		return fmt.Errorf("%w: %w: check store.tls_ca, and that the certificate is for the host in store.dsn", ErrUntrusted, certificate)
 	case errors.Is(err, mysql.ErrNoTLS):
-		return fmt.Errorf("%w: %w: give the server a certificate, or take store.tls_ca and tls= in store.dsn away", ErrUntrusted, mysql.ErrNoTLS)
+		return fmt.Errorf("%w: %w: give the server a certificate, or remove store.tls_ca and tls= in store.dsn", ErrUntrusted, mysql.ErrNoTLS)
 	}
 	advice, refuses := mysqlRefusals[mysqlCode(err)]
 	if !refuses {
@@ -135,7 +135,7 @@ func (db *mysqlDB) failed(err error) error {
 		return fmt.Errorf("%w: %w: %w", store.ErrUnavailable, store.ErrLocked, err)
 	case mysqlContended[code]:
 		return fmt.Errorf("%w: %w", errContended, err)
-	case mysqlAway[code], errors.Is(err, errConnect):
+	case mysqlUnavailable[code], errors.Is(err, errConnect):
 		db.sick.Store(true)
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)
 	case code != 0:

@@ -144,7 +144,7 @@ func TestFrequentQueries_UseTheirIndexInMariaDB(t *testing.T) {
 		{statement{sqlOrdersByNo, 20}.text(), numbers(20), "PRIMARY"},
 		{statement{sqlDueAmong, 20}.text(), append([]any{1}, numbers(20)...), "PRIMARY"},
 		{sqlReleasesDue + "NOT (product_id = ? AND shard = ?)" + sqlReleasesOrder, []any{8, 0, 10}, "ix_order_release"},
-		{statement{sqlReleasesHeard, 20}.text(), append([]any{1}, debts(20)...), "PRIMARY"},
+		{statement{sqlSettleReleases, 20}.text(), append([]any{1}, debts(20)...), "PRIMARY"},
 		{statement{sqlOweAgain, 20}.text(), append([]any{1, 1, 2, 2}, numbers(20)...), "PRIMARY"},
 		{statement{sqlOweLettered, 20}.text(), append([]any{1, 1, 2, 2}, numbers(20)...), "PRIMARY"},
 		{sqlOwedCount, []any{7}, "ix_order_release"},

@@ -112,7 +112,7 @@ func waitFor(t *testing.T, what string, holds func() bool) {
 	defer cancel()
 	for !holds() {
 		if err := pause(ctx, maxPause); err != nil {
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timeout waiting for %s", what)
 		}
 	}
 }

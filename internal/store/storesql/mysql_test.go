@@ -294,7 +294,7 @@ func TestChange_WaitForLockEndsAtDeadline(t *testing.T) {
 		t.Errorf("Confirm: %v, want ErrUnavailable", err)
 	}
 	if _, err := s.Product(t.Context(), p.ID); err != nil {
-		t.Errorf("a reader is held up by the writer: %v", err)
+		t.Errorf("a reader waits for the writer: %v", err)
 	}
 	close(done)
 	if err := group.Wait(); err != nil {

@@ -14,8 +14,8 @@ import (
 	"seckill/test/server"
 )
 
-// insisting returns the Options for a CA file in store.tls_ca.
-func insisting(t *testing.T, file string) Options {
+// tlsOptions returns the Options for a CA file in store.tls_ca.
+func tlsOptions(t *testing.T, file string) Options {
 	t.Helper()
 	spoken, err := config.Store{TLSCA: file}.TLSConfig()
 	if err != nil {
@@ -30,14 +30,14 @@ func TestMySQLOverTLS(t *testing.T) {
 	authority := certificate.NewAuthority(t)
 	pair := authority.Issue("mysql", "127.0.0.1")
 	m := server.MariaDB(t, server.MariaOptions{TLS: &server.TLS{Pair: pair}})
-	t.Run("every connection speaks it", func(t *testing.T) {
-		everyConnectionSpeaksTLS(t, openAt(t, m.NewDatabase(t), insisting(t, authority.File())))
+	t.Run("every connection uses TLS", func(t *testing.T) {
+		everyConnectionSpeaksTLS(t, openAt(t, m.NewDatabase(t), tlsOptions(t, authority.File())))
 	})
-	t.Run("a server that is not the right one is refused at once", func(t *testing.T) {
+	t.Run("the wrong server is refused at once", func(t *testing.T) {
 		wrongServersAreRefused(t, authority, m.NewDatabase(t))
 	})
-	t.Run("a server that is no longer believed is away", func(t *testing.T) {
-		s := openAt(t, m.NewDatabase(t), insisting(t, authority.File()))
+	t.Run("an expired certificate makes the store unavailable", func(t *testing.T) {
+		s := openAt(t, m.NewDatabase(t), tlsOptions(t, authority.File()))
 		renewed := func(end time.Time) error {
 			m.Stop()
 			authority.Replace(pair, end, "mysql", "127.0.0.1")
@@ -46,10 +46,10 @@ func TestMySQLOverTLS(t *testing.T) {
 		}
 		// No order is lost: the store is unavailable, so claims are retried.
 		if err := renewed(time.Now().Add(-time.Minute)); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "expired") {
-			t.Errorf("a certificate that has ended: %v", err)
+			t.Errorf("expired certificate: %v", err)
 		}
 		if err := renewed(time.Now().Add(time.Hour)); err != nil {
-			t.Errorf("the next one: %v", err)
+			t.Errorf("new certificate: %v", err)
 		}
 	})
 }
@@ -73,22 +73,22 @@ func everyConnectionSpeaksTLS(t *testing.T, s *Store) {
 func wrongServersAreRefused(t *testing.T, authority *certificate.Authority, dsn string) {
 	elsewhere := strings.Replace(dsn, "127.0.0.1", "localhost", 1)
 	without := server.SharedMariaDB(t).NewDatabase(t)
-	ours, another := insisting(t, authority.File()), insisting(t, certificate.NewAuthority(t).File())
+	ours, another := tlsOptions(t, authority.File()), tlsOptions(t, certificate.NewAuthority(t).File())
 	for name, c := range map[string]struct {
 		dsn  string
 		opt  Options
 		want error // nil is success
 		says string
 	}{
-		"the right one":                  {dsn, ours, nil, ""},
-		"the right one, said twice":      {dsn + "?tls=true", ours, nil, ""},
-		"any certificate believed":       {elsewhere + "?tls=skip-verify", Options{}, nil, ""},
-		"another authority":              {dsn, another, ErrUntrusted, "unknown authority"},
-		"an authority nobody told us of": {dsn + "?tls=true", Options{}, ErrUntrusted, "unknown authority: check store.tls_ca"},
-		"another host":                   {elsewhere, ours, ErrUntrusted, "localhost"},
-		"a plain client":                 {dsn, Options{}, ErrRefused, "tls=true"},
-		"a server without TLS":           {without, ours, ErrUntrusted, "does not support TLS"},
-		"no way back to plain":           {without + "?tls=preferred", ours, ErrUntrusted, "does not support TLS"},
+		"the right server":                      {dsn, ours, nil, ""},
+		"the right server, TLS in both options": {dsn + "?tls=true", ours, nil, ""},
+		"skip-verify":                           {elsewhere + "?tls=skip-verify", Options{}, nil, ""},
+		"another authority":                     {dsn, another, ErrUntrusted, "unknown authority"},
+		"no store.tls_ca":                       {dsn + "?tls=true", Options{}, ErrUntrusted, "unknown authority: check store.tls_ca"},
+		"another host":                          {elsewhere, ours, ErrUntrusted, "localhost"},
+		"a client without TLS":                  {dsn, Options{}, ErrRefused, "tls=true"},
+		"a server without TLS":                  {without, ours, ErrUntrusted, "does not support TLS"},
+		"no fallback to plain text":             {without + "?tls=preferred", ours, ErrUntrusted, "does not support TLS"},
 	} {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		s, err := Open(ctx, c.dsn, c.opt)

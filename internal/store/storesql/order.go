@@ -86,12 +86,12 @@ func (s *Store) Order(ctx context.Context, no seckill.OrderNo) (seckill.Order, e
 // PendingUntil returns the latest pay_before of the pending orders of products.
 func (s *Store) PendingUntil(ctx context.Context, products []uint32) (map[uint32]time.Time, error) {
 	until := make(map[uint32]time.Time)
-	err := s.read(ctx, "read until when orders are pending", func(ctx context.Context, r *session) error {
+	err := s.read(ctx, "read the latest pay_before", func(ctx context.Context, r *session) error {
 		return r.queryRows(ctx, sqlPendingUntil, nil, anys(products), func(row scanner) error {
 			var id uint32
 			var at time.Time
 			if err := row.Scan(&id, millisTime{&at}); err != nil {
-				return fmt.Errorf("read until when orders are pending: %w", err)
+				return fmt.Errorf("read the latest pay_before: %w", err)
 			}
 			until[id] = at
 			return nil

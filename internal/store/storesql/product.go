@@ -181,7 +181,7 @@ func checkFree(ctx context.Context, tx *session, id uint32) error {
 	case err != nil || !found:
 		return err
 	case deleted != 0:
-		return seckill.Errorf(seckill.CodeWrongState, "product %d was deleted; an id is used once", id)
+		return seckill.Errorf(seckill.CodeWrongState, "product %d was deleted; its id cannot be used again", id)
 	}
 	return seckill.Errorf(seckill.CodeWrongState, "product %d exists", id)
 }
@@ -194,7 +194,7 @@ func (s *Store) newShardKey(p *seckill.Product) (int64, error) {
 	}
 	var random [8]byte
 	if _, err := io.ReadFull(s.opt.Random, random[:]); err != nil {
-		return 0, fmt.Errorf("draw the shard key of product %d: %w", p.ID, err)
+		return 0, fmt.Errorf("make the shard key of product %d: %w", p.ID, err)
 	}
 	return int64(binary.BigEndian.Uint64(random[:])), nil
 }
@@ -219,7 +219,7 @@ func checkGroup(ctx context.Context, tx *session, p *seckill.Product) error {
 	owner, err := lockProduct(ctx, tx, p.Group) // a change of the owner's limit must wait for this transaction
 	switch {
 	case seckill.CodeNotFound.In(err):
-		return seckill.Errorf(seckill.CodeBadRequest, "limit_group %d is no product", p.Group)
+		return seckill.Errorf(seckill.CodeBadRequest, "limit_group %d is not a product", p.Group)
 	case err != nil:
 		return err
 	case owner.Group != owner.ID:
@@ -237,7 +237,7 @@ func checkGroup(ctx context.Context, tx *session, p *seckill.Product) error {
 	var deleting uint32
 	found, err := tx.row(ctx, sqlGroupDeleting, []any{p.Group}, &deleting)
 	if err == nil && found { // until it is deleted, ledger and store count its units differently
-		err = seckill.Errorf(seckill.CodeWrongState, "product %d of limit_group %d is being deleted; ask again when it is gone", deleting, p.Group)
+		err = seckill.Errorf(seckill.CodeWrongState, "product %d of limit_group %d is being deleted; try again when it is deleted", deleting, p.Group)
 	}
 	return err
 }

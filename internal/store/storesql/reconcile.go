@@ -72,7 +72,7 @@ func countOrders(ctx context.Context, r *session, f *store.Figures) error {
 		if !u.marked() {
 			at.Dead += u.units
 			if u.heard {
-				at.HeardDead += u.units
+				at.SettledDead += u.units
 			}
 		}
 	})

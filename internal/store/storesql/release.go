@@ -17,10 +17,10 @@ const (
 	sqlWitness = `SELECT stream, seq, tag FROM tb_witness ORDER BY stream`
 )
 
-// sqlReleasesHeard uses alternatives instead of (order_no, release_time) IN (…), like
+// sqlSettleReleases uses alternatives instead of (order_no, release_time) IN (…), like
 // knownKeys. It adds 0 so that the database does not search by time, which would match all
 // orders that expired together.
-var sqlReleasesHeard = list{
+var sqlSettleReleases = list{
 	head: `UPDATE tb_seckill_order SET release_epoch = NULL, release_time = NULL WHERE release_epoch = ? AND (`,
 	tail: `)`, columns: 2, row: `order_no = ? AND release_time + 0 = ?`, join: ` OR `,
 }
@@ -35,8 +35,8 @@ func scanRelease(row scanner, d *store.Release) error {
 	return row.Scan(orderNo{&d.OrderNo}, &d.Buyer, &d.ProductID, &d.Group, &d.Shard, &d.Epoch, millisTime{&d.Since})
 }
 
-// ReleasesHeard settles releases that are still owed as listed.
-func (s *Store) ReleasesHeard(ctx context.Context, done []store.Release) error {
+// SettleReleases settles releases that are still owed as listed.
+func (s *Store) SettleReleases(ctx context.Context, done []store.Release) error {
 	if len(done) == 0 {
 		return nil
 	}
@@ -46,7 +46,7 @@ func (s *Store) ReleasesHeard(ctx context.Context, done []store.Release) error {
 	}
 	return s.change(ctx, "release", func(ctx context.Context, tx *session) error {
 		for epoch, heard := range byEpoch {
-			if _, err := tx.execRows(ctx, sqlReleasesHeard, []any{epoch}, heard); err != nil {
+			if _, err := tx.execRows(ctx, sqlSettleReleases, []any{epoch}, heard); err != nil {
 				return err
 			}
 		}

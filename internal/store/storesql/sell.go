@@ -41,7 +41,7 @@ func (s *Store) Sell(ctx context.Context, req store.SellRequest) (store.SellResu
 		if err := c.decide(req.Claims); err != nil {
 			return err
 		}
-		if err := s.tellHeld(ctx, tx, c); err != nil {
+		if err := s.addHeldOrders(ctx, tx, c); err != nil {
 			return err
 		}
 		result = store.SellResult{Verdicts: c.verdicts, Free: max(0, c.left-c.known.parked)}
@@ -213,9 +213,9 @@ func (c *counter) order(claim *seckill.Claim) seckill.Order {
 	}
 }
 
-// tellHeld adds the buyer's earlier live orders to each verdict over the limit. The verdict
+// addHeldOrders adds the buyer's earlier live orders to each verdict over the limit. The verdict
 // already has the orders of this request.
-func (s *Store) tellHeld(ctx context.Context, tx *session, c *counter) error {
+func (s *Store) addHeldOrders(ctx context.Context, tx *session, c *counter) error {
 	if len(c.over) == 0 {
 		return nil
 	}

@@ -122,7 +122,7 @@ func TestSQLiteWriters_WaitEndsAtDeadline(t *testing.T) {
 				t.Errorf("Ping: %v, want ErrUnavailable", err)
 			}
 			if _, err := s.Product(t.Context(), p.ID); err != nil {
-				t.Errorf("a reader is held up by the writer: %v", err)
+				t.Errorf("a reader waits for the writer: %v", err)
 			}
 			release()
 			if _, err := s.Confirm(t.Context(), request(&p, claims(&p, 1))); err != nil {
@@ -186,7 +186,7 @@ func TestPing_WritesAfterAFailure(t *testing.T) {
 		t.Fatal(err)
 	}
 	if count() == before || embedded(s).sick.Load() {
-		t.Error("Ping believed in a store that had failed")
+		t.Error("Ping succeeded without a write after a failure")
 	}
 }
 
@@ -252,7 +252,7 @@ func TestFrequentQueries_UseTheirIndexInSQLite(t *testing.T) {
 		{statement{sqlDueAmong, 128}.text(), "uk_order_no"},
 		{statement{sqlCloseOrders, 128}.text(), "order_no=?"},
 		{sqlReleasesDue + "NOT (product_id = ? AND shard = ?)" + sqlReleasesOrder, "ix_order_release"},
-		{statement{sqlReleasesHeard, 2}.text(), "MULTI-INDEX OR; INDEX 1; SEARCH tb_seckill_order USING INDEX uk_order_no"},
+		{statement{sqlSettleReleases, 2}.text(), "MULTI-INDEX OR; INDEX 1; SEARCH tb_seckill_order USING INDEX uk_order_no"},
 		{statement{sqlOweAgain, 2}.text(), "uk_order_no"},
 		{statement{sqlOweLettered, 2}.text(), "uk_order_no"},
 		{sqlUnits, "COVERING INDEX ix_order_product_status"},

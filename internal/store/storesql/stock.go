@@ -109,7 +109,7 @@ func (s *Store) beginStockChange(ctx context.Context, tx *session, change *store
 	alone := p.Epoch == 0 || p.SoldByStore() && !p.TakingOver() // no ledger sells the units
 	switch {
 	case -change.Delta > p.Stock-parked:
-		return seckill.Errorf(seckill.CodeBadRequest, "the stock is %d, of which %d are promised; it cannot change by %d", p.Stock, parked, change.Delta)
+		return seckill.Errorf(seckill.CodeBadRequest, "the stock is %d, of which %d are reserved for parked claims; it cannot change by %d", p.Stock, parked, change.Delta)
 	case change.Delta > seckill.MaxStock-p.Offered:
 		return seckill.Errorf(seckill.CodeBadRequest, "offered would exceed %d", seckill.MaxStock)
 	}
@@ -183,12 +183,12 @@ func (s *Store) FinishStockChange(ctx context.Context, id string, epoch uint64, 
 	return s.openStockChange(ctx, id, func(ctx context.Context, tx *session, c *store.StockChange) error {
 		now := s.now()
 		if c.Delta < 0 && c.Epoch != epoch {
-			return fmt.Errorf("%w: the change is for %d, the verdict is of %d", store.ErrEpoch, c.Epoch, epoch)
+			return fmt.Errorf("%w: the change is of epoch %d, the decision of epoch %d", store.ErrEpoch, c.Epoch, epoch)
 		}
 		c.Status = store.ChangeDone
 		switch {
 		case refused && c.Delta > 0:
-			return seckill.Errorf(seckill.CodeWrongState, "stock change %q has grown the stock already", id)
+			return seckill.Errorf(seckill.CodeWrongState, "stock change %q was applied already and cannot be refused", id)
 		case refused:
 			c.Status = store.ChangeRefused
 		case c.Delta < 0:
@@ -197,7 +197,7 @@ func (s *Store) FinishStockChange(ctx context.Context, id string, epoch uint64, 
 				return err
 			}
 			if p.Epoch != c.Epoch {
-				return fmt.Errorf("%w: it is %d, the change's is %d", store.ErrEpoch, p.Epoch, c.Epoch)
+				return fmt.Errorf("%w: it is %d, that of the change is %d", store.ErrEpoch, p.Epoch, c.Epoch)
 			}
 			if c.Status, err = takeAway(ctx, tx, &p, -c.Delta, now); err != nil {
 				return err

@@ -94,7 +94,7 @@ func (s *Store) CheckTally(ctx context.Context, id uint32) (found []store.Findin
 		found = nil
 		for _, w := range wrong {
 			found = append(found, store.Finding{
-				Expected: fmt.Sprint(w.orders), Found: fmt.Sprint(w.kept), Detail: fmt.Sprintf("the kept sum of %s units, by the orders", w.status),
+				Expected: fmt.Sprint(w.orders), Found: fmt.Sprint(w.kept), Detail: fmt.Sprintf("sum of %s units compared with the orders", w.status),
 			})
 		}
 		return err

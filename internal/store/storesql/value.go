@@ -53,7 +53,7 @@ func (no orderNo) Scan(value any) (err error) {
 		err = errors.ErrUnsupported
 	}
 	if err != nil {
-		return fmt.Errorf("%.60q is no order number", value)
+		return fmt.Errorf("%.60q is not an order number", value)
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ const (
 	sqlForgetWitness = `DELETE FROM tb_witness WHERE stream = ? AND seq = ? AND tag = ?`
 )
 
-// errNoticed undoes the handling of a loss, because another worker has handled it.
-var errNoticed = errors.New("the loss was noticed by another")
+// errLossHandled undoes the handling of a loss, because another worker has handled it.
+var errLossHandled = errors.New("another worker has handled the loss")
 
 // WitnessLost forgets lost witnesses and marks every current product that its ledger sells,
 // unless the witnesses have changed since. It locks products first, like a confirmation, and in
@@ -39,11 +39,11 @@ func (s *Store) WitnessLost(ctx context.Context, lost, kept []queue.ID) (bool, e
 			forgotten += n
 		}
 		if forgotten == 0 {
-			return errNoticed
+			return errLossHandled
 		}
 		return raiseWitness(ctx, tx, kept)
 	})
-	if errors.Is(err, errNoticed) {
+	if errors.Is(err, errLossHandled) {
 		return false, nil
 	}
 	return err == nil, err

@@ -31,7 +31,7 @@ func TestWitnessLost_LocksProductsInTheCommonOrder(t *testing.T) {
 		return err
 	})
 	if err != nil {
-		t.Errorf("the owner is held by who waits for its member: %v", err)
+		t.Errorf("the owner is locked by a transaction that waits for its member: %v", err)
 	}
 	if err := <-marked; err != nil {
 		t.Error(err)

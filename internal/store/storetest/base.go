@@ -38,7 +38,7 @@ var baseTests = []test{
 	}},
 	{"a call whose context has ended is unavailable", endedContext},
 	{"all data is there after a reopen", reopened},
-	{"a closed store is unavailable, not broken data", closed},
+	{"a closed store is unavailable, not damaged", closed},
 }
 
 func endedContext(t *testing.T, s *suite) {

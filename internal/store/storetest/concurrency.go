@@ -143,7 +143,7 @@ func (s *suite) step(t *testing.T, p seckill.Product, random *rand.Rand, mine []
 	default:
 		var due []store.Release
 		if due, err = s.Store.ReleasesDue(ctx, 5); err == nil {
-			err = s.Store.ReleasesHeard(ctx, due)
+			err = s.Store.SettleReleases(ctx, due)
 		}
 	}
 	return seckill.Order{}, err

@@ -142,7 +142,7 @@ func replayDeadLater(t *testing.T, s *suite) {
 	// marks of both orders until the releases are settled.
 	equal(t, "shard while releases are owed", s.figures(t, p.ID).Shards[0], store.ShardFigures{Rows: 2, Dead: 2})
 	s.hear(t, p.ID)
-	equal(t, "shard after they were heard", s.figures(t, p.ID).Shards[0], store.ShardFigures{Rows: 2, Dead: 2, HeardDead: 2})
+	equal(t, "shard after they were heard", s.figures(t, p.ID).Shards[0], store.ShardFigures{Rows: 2, Dead: 2, SettledDead: 2})
 }
 
 func oldEpoch(t *testing.T, s *suite) {

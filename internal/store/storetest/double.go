@@ -86,8 +86,8 @@ func (s *suite) owesDouble(t *testing.T, p seckill.Product, item store.Item) {
 		t.Fatalf("owed are %+v, want order %s in epoch %d", owed, item.Claim.OrderNo, p.Epoch)
 	}
 	shard := s.shard(t, p.ID, item.Shard)
-	equal(t, "units that the ledger may hold", shard.Rows-shard.HeardDead, 1)
+	equal(t, "units that the ledger may hold", shard.Rows-shard.SettledDead, 1)
 	s.hear(t, p.ID)
 	shard = s.shard(t, p.ID, item.Shard)
-	equal(t, "units that the ledger may hold when it was heard", shard.Rows-shard.HeardDead, 0)
+	equal(t, "units that the ledger may hold when it was heard", shard.Rows-shard.SettledDead, 0)
 }

@@ -141,8 +141,8 @@ func (f *Faulty) ReleasesDue(ctx context.Context, limit int, except ...store.Par
 	return ask(f, ctx, "ReleasesDue", func() ([]store.Release, error) { return f.inner.ReleasesDue(ctx, limit, except...) })
 }
 
-func (f *Faulty) ReleasesHeard(ctx context.Context, done []store.Release) error {
-	return tell(f, ctx, "ReleasesHeard", func() error { return f.inner.ReleasesHeard(ctx, done) })
+func (f *Faulty) SettleReleases(ctx context.Context, done []store.Release) error {
+	return tell(f, ctx, "SettleReleases", func() error { return f.inner.SettleReleases(ctx, done) })
 }
 
 func (f *Faulty) Witness(ctx context.Context) ([]queue.ID, error) {

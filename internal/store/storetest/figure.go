@@ -34,7 +34,7 @@ var figureTests = []test{
 		s.buy(t, p, "buyer")
 		must(t, s.Store.Fail(t.Context(), []store.Item{late}, seckill.ReasonLost))
 		shard := s.shard(t, p.ID, 0)
-		equal(t, "units that the ledger should hold", shard.Rows-shard.HeardDead, 1)
+		equal(t, "units that the ledger should hold", shard.Rows-shard.SettledDead, 1)
 	}},
 	{"reports are stored and listed newest first", keptReports},
 }
@@ -133,8 +133,8 @@ func figuresByShard(t *testing.T, s *suite) {
 	equal(t, "shard 2", s.shard(t, p.ID, 2), store.ShardFigures{Index: 2})
 
 	s.hear(t, p.ID)
-	equal(t, "shard 0 when heard", s.shard(t, p.ID, 0), store.ShardFigures{Index: 0, Rows: 10, Dead: 5, HeardDead: 5})
-	equal(t, "shard 1 when heard", s.shard(t, p.ID, 1), store.ShardFigures{Index: 1, Rows: 5, Dead: 4, HeardDead: 4})
+	equal(t, "shard 0 when heard", s.shard(t, p.ID, 0), store.ShardFigures{Index: 0, Rows: 10, Dead: 5, SettledDead: 5})
+	equal(t, "shard 1 when heard", s.shard(t, p.ID, 1), store.ShardFigures{Index: 1, Rows: 5, Dead: 4, SettledDead: 4})
 }
 
 func figuresByEpoch(t *testing.T, s *suite) {

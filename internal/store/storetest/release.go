@@ -40,14 +40,14 @@ var releaseTests = []test{
 		s.cancel(t, s.buy(t, p, "a"))
 		heard := s.owed(t, p.ID)
 		s.cancel(t, s.buy(t, p, "b"))
-		must(t, s.Store.ReleasesHeard(t.Context(), heard))
+		must(t, s.Store.SettleReleases(t.Context(), heard))
 		equal(t, "owed", len(s.owed(t, p.ID)), 1)
-		must(t, s.Store.ReleasesHeard(t.Context(), heard))
+		must(t, s.Store.SettleReleases(t.Context(), heard))
 		equal(t, "owed", len(s.owed(t, p.ID)), 1)
 		equal(t, "due by the figures", s.figures(t, p.ID).ReleasesDue, 1)
 	}},
 	{"settling no releases does nothing", func(t *testing.T, s *suite) {
-		must(t, s.Store.ReleasesHeard(t.Context(), nil))
+		must(t, s.Store.SettleReleases(t.Context(), nil))
 	}},
 	{"a release is settled only under its own epoch", heardLate},
 	{"settling a release does not settle it if it was owed again", func(t *testing.T, s *suite) {
@@ -58,7 +58,7 @@ var releaseTests = []test{
 		first := s.owed(t, p.ID)
 		for range 3 { // also within one millisecond
 			s.confirm(t, []store.Item{item}, store.ConfirmReplay)
-			must(t, s.Store.ReleasesHeard(t.Context(), first))
+			must(t, s.Store.SettleReleases(t.Context(), first))
 			again := s.owed(t, p.ID)
 			equal(t, "owed", len(again), 1)
 			equal(t, "Since after it was owed again", again[0].Since.After(first[0].Since), true)
@@ -69,7 +69,7 @@ var releaseTests = []test{
 	{"a live order owes no release", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		order := s.buy(t, p, "buyer")
-		must(t, s.Store.ReleasesHeard(t.Context(), []store.Release{{
+		must(t, s.Store.SettleReleases(t.Context(), []store.Release{{
 			OrderNo: order.OrderNo, Buyer: order.Buyer, ProductID: p.ID, Group: p.Group, Shard: order.Shard, Epoch: p.Epoch,
 		}}))
 		s.cancel(t, order)
@@ -159,10 +159,10 @@ func heardLate(t *testing.T, s *suite) {
 	next := s.openEpoch(t, p.ID)
 	s.confirm(t, []store.Item{item}, store.ConfirmReplay)
 
-	must(t, s.Store.ReleasesHeard(t.Context(), old))
+	must(t, s.Store.SettleReleases(t.Context(), old))
 	owed := s.owed(t, p.ID)
 	equal(t, "owed", len(owed), 1)
 	equal(t, "epoch", owed[0].Epoch, next.Epoch)
-	must(t, s.Store.ReleasesHeard(t.Context(), owed))
+	must(t, s.Store.SettleReleases(t.Context(), owed))
 	equal(t, "owed", len(s.owed(t, p.ID)), 0)
 }

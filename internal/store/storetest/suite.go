@@ -288,7 +288,7 @@ func (s *suite) owed(t TB, product uint32) []store.Release {
 // hear settles all releases that the product owes.
 func (s *suite) hear(t TB, product uint32) {
 	t.Helper()
-	must(t, s.Store.ReleasesHeard(t.Context(), s.owed(t, product)))
+	must(t, s.Store.SettleReleases(t.Context(), s.owed(t, product)))
 	equal(t, "releases owed after they were heard", len(s.owed(t, product)), 0)
 }
 
@@ -417,7 +417,7 @@ func eventually(t TB, what string, holds func() bool) {
 	for !holds() {
 		select {
 		case <-ctx.Done():
-			t.Fatalf("waited in vain for %s", what)
+			t.Fatalf("timeout waiting for %s", what)
 		case <-poll.C:
 		}
 	}

@@ -23,7 +23,7 @@ var unreadableTests = []test{
 	{"an unreadable release does not block others", func(t *testing.T, s *suite) {
 		before, err := s.Store.ReleasesDue(t.Context(), all) // of other tests
 		must(t, err)
-		must(t, s.Store.ReleasesHeard(t.Context(), before))
+		must(t, s.Store.SettleReleases(t.Context(), before))
 		p, other := s.exposed(t), s.preheated(t)
 		altered := s.cancel(t, s.buy(t, p, "altered"))
 		s.advance(t, tick)
