@@ -1,5 +1,6 @@
-# Two commands do all: `make run` serves a demo sale, `make test` tests everything.
-# Both need nothing but Go and make; what tests need beyond that they find or install.
+# `make run` serves a demo sale, `make test` tests everything, `make check` is the
+# long check before a release.
+# They need nothing but Go and make; what tests need beyond that they find or install.
 
 GO      ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
@@ -22,6 +23,10 @@ run: build ## serve a demo sale that opens in seconds
 .PHONY: test
 test: ## test everything, with the race detector
 	GO='$(GO)' ./test/run
+
+.PHONY: check
+check: ## everything, before a release: tests, models, torture, fuzzing, soak (TORTURE=10m FUZZTIME=30s SOAK=20m)
+	GO='$(GO)' MAKE='$(MAKE)' ./test/check
 
 # The suites in which a store on a server is used or killed.
 MYSQL_SUITES = ./internal/store/storesql ./internal/app ./test/server ./test/engine ./test/e2e ./test/instance ./test/outage
@@ -69,7 +74,7 @@ contract: ## have schemathesis try openapi.yaml at the real binary, for longer (
 	SECKILL_CONTRACT_EXAMPLES=$${EXAMPLES:-200} SECKILL_CONTRACT_SEED=$${SEED:-$$(date +%s)} $(GO) test -count=1 -timeout 0 -v ./test/contract
 
 .PHONY: model
-model: ## explore the models of the protocols (4 minutes)
+model: ## explore the models of the protocols (some minutes)
 	./test/model/run
 
 .PHONY: bench
