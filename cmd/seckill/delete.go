@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// deleteTries is how often a deletion is asked for while the engine is busy
-	// with it: some hours at most, of two minutes each.
+	// deleteTries bounds the requests of one deletion. Each runs for up to two minutes
+	// and answers busy while there is more to delete.
 	deleteTries = 100
 	deletePause = time.Second
 )
@@ -45,7 +45,7 @@ It asks first; --yes answers for you.
 			switch {
 			case err == nil:
 				question = fmt.Sprintf("Delete product %d, %q, with its orders for good?", id, product.Name)
-			case !refusedWith(err, seckill.CodeNotFound): // else its deletion may have begun
+			case !refusedWith(err, seckill.CodeNotFound): // not_found may mean that an earlier deletion is not finished
 				return fmt.Errorf("delete %d: %w", id, err)
 			}
 			if err := p.confirm(cmd.Context(), flags.yes, question); err != nil {
@@ -66,7 +66,7 @@ It asks first; --yes answers for you.
 	return cmd
 }
 
-// deleteProduct asks until all is deleted, or the engine says why not.
+// deleteProduct repeats the request until everything is deleted or the engine refuses.
 func deleteProduct(ctx context.Context, client *api.Client, id uint32) error {
 	for try := 1; ; try++ {
 		_, err := client.Delete(ctx, id)

@@ -15,7 +15,7 @@ import (
 	"seckill/web"
 )
 
-// headersFile is the name under which static hosts look for headers.
+// headersFile is the name of the file from which static hosts read headers.
 const headersFile = "_headers"
 
 func (p *program) exportCommand() *cobra.Command {
@@ -70,11 +70,11 @@ stay: a page that somebody still has open may ask for them.`,
 	return cmd
 }
 
-// apiPattern is the API's address. Its origin stands in the page's policy, where
-// a comma or a semicolon would begin something else.
+// apiPattern matches the API's address. Its origin becomes part of the page's
+// Content-Security-Policy, so it must not contain a comma or a semicolon.
 var apiPattern = regexp.MustCompile(`^(https?://(?:[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?)(?:/[A-Za-z0-9._~/-]*)?$`)
 
-// originOf is the origin of the API's address; "" for none.
+// originOf returns the origin of the API's address, or "" for no address.
 func originOf(api string) (string, error) {
 	if api == "" {
 		return "", nil
@@ -86,8 +86,7 @@ func originOf(api string) (string, error) {
 	return parts[1], nil
 }
 
-// checkTarget refuses a directory with something in it: another site, most
-// likely.
+// checkTarget refuses a directory that is not empty: it probably has another site.
 func checkTarget(dir string, yes bool) error {
 	switch entries, err := os.ReadDir(dir); {
 	case err == nil && len(entries) > 0 && !yes:
@@ -98,7 +97,7 @@ func checkTarget(dir string, yes bool) error {
 	return nil
 }
 
-// headers is what to send with the files, in the form of static hosts.
+// headers returns the response headers of the files, in the form of static hosts.
 func headers(files []shopapi.PageFile, policy string) []byte {
 	var text strings.Builder
 	text.WriteString("/*\n")
@@ -116,13 +115,13 @@ func headers(files []shopapi.PageFile, policy string) []byte {
 	return []byte(text.String())
 }
 
-// writeSite writes the files in their order, the index last: whoever reads DIR
-// meanwhile finds all that an index names.
+// writeSite writes the files in order, the index last. So an index always names
+// files that exist.
 func (p *program) writeSite(dir string, files []shopapi.PageFile) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
-	root, err := os.OpenRoot(dir) // nothing is written outside, whatever links are in there
+	root, err := os.OpenRoot(dir) // no link can lead outside of it
 	if err != nil {
 		return fmt.Errorf("export: %w", err)
 	}
@@ -137,9 +136,8 @@ func (p *program) writeSite(dir string, files []shopapi.PageFile) error {
 	return nil
 }
 
-// writeWhole writes a file that readers see whole or not at all. What an export
-// that was cut off has left, or somebody has planted, is replaced, not written
-// through.
+// writeWhole writes a file so that readers see all of it or nothing. It replaces an
+// existing file or link, it does not write through it.
 func writeWhole(root *os.Root, name string, body []byte) error {
 	if err := root.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err

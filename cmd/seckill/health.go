@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// healthTimeout is above the second within which /readyz answers.
+// healthTimeout is longer than the second in which /readyz answers.
 const healthTimeout = 2 * time.Second
 
 func (p *program) healthCommand() *cobra.Command {
@@ -50,7 +50,7 @@ func askReady(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
-	// A redirect is no answer of this instance.
+	// Redirects are not followed: the answer would come from another server.
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	res, err := client.Do(req)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestHealthSaysWhichPartIsNotReady(t *testing.T) {
+func TestHealth_NamesPartThatIsNotReady(t *testing.T) {
 	for _, c := range []struct {
 		status   int
 		body     string

@@ -18,7 +18,7 @@ import (
 	"seckill/internal/loadtest"
 )
 
-// loadFlags are the flags of loadtest that are not options as they stand.
+// loadFlags are the flags of loadtest that must be converted into options.
 type loadFlags struct {
 	settings
 	shop, admin string
@@ -70,7 +70,7 @@ Exit code: 0 all promises hold, 1 one does not, 2 could not tell.`,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			report, err := p.loadtest(cmd, &flags)
 			if err != nil {
-				// A test that did not happen must not look like a finding.
+				// The exit code of a finding would be wrong: the test did not run.
 				return &exitError{exitUsage, err}
 			}
 			return p.showLoad(report, flags.asJSON)
@@ -134,8 +134,7 @@ func (p *program) loadtest(cmd *cobra.Command, f *loadFlags) (*loadtest.Report, 
 	return report, err
 }
 
-// complete turns flags and configuration into options, and checks where the
-// crowd would go.
+// complete turns flags and configuration into options, and checks the target.
 func (f *loadFlags) complete(p *program, cfg *config.Config) error {
 	if f.shop == "" {
 		f.shop = config.Shop{}.URL(cfg.Shop.Listen)
@@ -162,15 +161,15 @@ func (f *loadFlags) complete(p *program, cfg *config.Config) error {
 	return opt.Check()
 }
 
-// newRun names a test: buyers and keys of two tests must not meet.
+// newRun returns a name for a test, so that two tests have different buyers and keys.
 func newRun() string {
 	var random [5]byte
-	rand.Read(random[:]) // never fails: it would end the program
+	rand.Read(random[:]) // never returns an error
 	return hex.EncodeToString(random[:])
 }
 
-// loadView shows a load test while it runs: on a terminal in one line that
-// changes, elsewhere line by line.
+// loadView shows the progress of a load test: on a terminal in one changing line,
+// otherwise line by line.
 type loadView struct {
 	to   io.Writer
 	live bool

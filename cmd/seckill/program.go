@@ -14,23 +14,23 @@ import (
 const (
 	exitOK      = 0
 	exitFailure = 1
-	exitUsage   = 2 // wrong usage; for reconcile also: could not tell
+	exitUsage   = 2 // wrong usage; for reconcile also: result unknown
 )
 
-// program is the command line with everything that it takes from the outside,
-// so that tests run it whole.
+// program is the command line with all its inputs and outputs, so that tests can
+// run all of it.
 type program struct {
 	in       io.Reader
 	out, err io.Writer
 	environ  []string
 	now      func() time.Time
-	terminal bool // a person is watching, and can answer
+	terminal bool // input and output are a terminal
 
-	// running is set when a command starts: an error before that is wrong usage.
+	// running is set when a command starts. An error before that is wrong usage.
 	running bool
 }
 
-// exitError is an error with an exit code of its own.
+// exitError is an error with its own exit code.
 type exitError struct {
 	code int
 	err  error
@@ -39,7 +39,7 @@ type exitError struct {
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
-// usageErrorf is for what the flag parser cannot see.
+// usageErrorf returns a usage error that the flag parser cannot detect.
 func usageErrorf(format string, args ...any) error {
 	return &exitError{exitUsage, fmt.Errorf(format, args...)}
 }
@@ -95,7 +95,7 @@ Without configuration it runs alone, embedded, on loopback.`,
 	return root
 }
 
-// oneArg is cobra.ExactArgs(1) that says which argument is meant.
+// oneArg is cobra.ExactArgs(1) with the argument's name in the error.
 func oneArg(name string) cobra.PositionalArgs {
 	return func(_ *cobra.Command, args []string) error {
 		if len(args) != 1 {

@@ -54,7 +54,7 @@ func (r result) want(t *testing.T, code int, out, err string) {
 	}
 }
 
-func TestHelpOfEveryCommandIsAsReviewed(t *testing.T) {
+func TestHelp_MatchesGoldenFiles(t *testing.T) {
 	var visit func(cmd *cobra.Command, path []string)
 	visit = func(cmd *cobra.Command, path []string) {
 		t.Run(strings.Join(append([]string{"seckill"}, path...), " "), func(t *testing.T) {
@@ -84,7 +84,7 @@ func TestHelpOfEveryCommandIsAsReviewed(t *testing.T) {
 	visit((&program{}).root(), nil)
 }
 
-func TestWrongUsageExitsWithTwo(t *testing.T) {
+func TestUsage_WrongUsageExitsWithTwo(t *testing.T) {
 	for _, line := range []string{
 		"nonsense", "--nonsense", "config", "config nonsense", "config check extra", "config print --nonsense", "config print --set batch_size",
 		"preheat", "preheat 0", "preheat x", "preheat 4294967296", "preheat 1 2", "preheat 1 --timeout 0", "preheat 1 --timeout soon",
@@ -96,7 +96,7 @@ func TestWrongUsageExitsWithTwo(t *testing.T) {
 	}
 }
 
-func TestConfigCheckReportsEverything(t *testing.T) {
+func TestConfigCheck_ReportsEveryError(t *testing.T) {
 	execute(t, []string{"config", "check"}).want(t, exitOK, "valid", "")
 	got := execute(t, []string{"config", "check", "--set", "worker.bacth_size=1", "--data-dir=",
 		"--set", "shop.tls_cert=/none/cert.pem", "--set", "shop.tls_key=/none/key.pem"}, environ("SECKILL_LEDGER_KIND=redis"))
@@ -108,14 +108,14 @@ func TestConfigCheckReportsEverything(t *testing.T) {
 	got.want(t, exitFailure, "", "shop.tls_key: open /none/key.pem")
 }
 
-func TestConfigCheckWarnsOfPartsForOneInstance(t *testing.T) {
+func TestConfigCheck_WarnsOfSingleInstanceParts(t *testing.T) {
 	const secret = "0123456789abcdef"
 	execute(t, []string{"config", "check"}, environ("SECKILL_STORE_DSN=mysql:u:p@tcp(h:1)/d", "SECKILL_ADMIN_TOKEN="+secret,
 		"SECKILL_AUTH_JWT_SECRET="+secret, "SECKILL_TOKEN_SECRET="+secret, "SECKILL_PAYMENT_SANDBOX_SECRET="+secret)).
 		want(t, exitOK, "warning: ledger.kind memory with a MySQL store serves one instance", "")
 }
 
-func TestConfigPrintMasksSecrets(t *testing.T) {
+func TestConfigPrint_MasksSecrets(t *testing.T) {
 	got := execute(t, []string{"config", "print", "--set", "worker.batch_size=7"}, environ("SECKILL_ADMIN_TOKEN=correct-horse-battery"))
 	got.want(t, exitOK, "batch_size: 7", "")
 	got.want(t, exitOK, "********", "")
@@ -135,7 +135,7 @@ func TestSet_RefusesSecrets(t *testing.T) {
 	}
 }
 
-func TestFlagsWinOverEnvironmentAndFile(t *testing.T) {
+func TestFlags_OverrideEnvironmentAndFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	if err := os.WriteFile(file, []byte("data_dir: /file\nlog: {level: warn}\norder: {expire_after: 1m}\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func TestFlagsWinOverEnvironmentAndFile(t *testing.T) {
 	}
 }
 
-func TestTokenIsASignedJWTOfTheBuyer(t *testing.T) {
+func TestToken_PrintsSignedJWT(t *testing.T) {
 	const secret = "0123456789abcdef0123456789abcdef"
 	dir := t.TempDir()
 	execute(t, []string{"token", "--user", "alice", "--data-dir", dir}).want(t, exitFailure, "", "no secret to sign with")
@@ -174,7 +174,7 @@ func TestTokenIsASignedJWTOfTheBuyer(t *testing.T) {
 	}
 }
 
-func TestExportWritesThePages(t *testing.T) {
+func TestExport_WritesPages(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "public")
 	execute(t, []string{"export", dir}).want(t, exitOK, dir, "")
 	if page, err := os.ReadFile(filepath.Join(dir, "index.html")); err != nil || !bytes.Contains(page, []byte("<html")) {
@@ -184,9 +184,9 @@ func TestExportWritesThePages(t *testing.T) {
 	execute(t, []string{"export", filepath.Join(dir, "index.html")}).want(t, exitFailure, "", "export")
 }
 
-// TestAnExportStaysInItsDirectory: whoever may write there plants links to files
+// TestExport_StaysInItsDirectory: whoever may write there plants links to files
 // and directories elsewhere.
-func TestAnExportStaysInItsDirectory(t *testing.T) {
+func TestExport_StaysInItsDirectory(t *testing.T) {
 	outside := t.TempDir()
 	treasure := filepath.Join(outside, "treasure")
 	plant := func(dir, target, name string) {
@@ -213,8 +213,8 @@ func TestAnExportStaysInItsDirectory(t *testing.T) {
 	}
 }
 
-// TestAnExportedPageKnowsItsAPI, and its headers let it reach that and no more.
-func TestAnExportedPageKnowsItsAPI(t *testing.T) {
+// TestExport_PageHasAPIAddress, and its headers let it reach that and no more.
+func TestExport_PageHasAPIAddress(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "public")
 	args := []string{"export", dir, "--api", "https://api.example/x/", "--set", "page.image_hosts=img.example"}
 	execute(t, args).want(t, exitOK, filepath.Join(dir, "_headers"), "")
@@ -255,14 +255,14 @@ func TestAnExportedPageKnowsItsAPI(t *testing.T) {
 	}
 }
 
-func TestVersionAndCompletionArePrinted(t *testing.T) {
+func TestVersion_AndCompletionArePrinted(t *testing.T) {
 	execute(t, []string{"version"}).want(t, exitOK, "seckill ", "")
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
 		execute(t, []string{"completion", shell}).want(t, exitOK, "seckill", "")
 	}
 }
 
-func TestAQuestionEndsWithTheInterrupt(t *testing.T) {
+func TestConfirm_EndsOnInterrupt(t *testing.T) {
 	reader, writer, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

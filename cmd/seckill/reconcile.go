@@ -31,7 +31,7 @@ Exit code: 0 balanced, 1 not balanced, 2 could not tell.
 		RunE: func(cmd *cobra.Command, args []string) error {
 			report, err := p.reconcile(cmd, &flags, args[0], repair)
 			if err != nil {
-				// A count that did not happen must not look like a finding.
+				// The exit code of a finding would be wrong: nothing was counted.
 				return &exitError{exitUsage, err}
 			}
 			return p.showReport(report, asJSON)

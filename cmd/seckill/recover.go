@@ -11,17 +11,17 @@ import (
 	"seckill/internal/api"
 )
 
-// ledgerChange is a command that moves a product to a new epoch after it has
-// asked the operator.
+// ledgerChange is a command that asks the operator and moves a product to a new
+// epoch.
 type ledgerChange struct {
 	verb, doing string
 	question    func(before api.AdminProduct) string
 	change      func(*api.Client, context.Context, uint32) (api.AdminProduct, error)
-	done        string // with the product's id
+	done        string // a format with the product's id
 	already     string // why there was nothing to do
 }
 
-// bind completes a command with the flags and the steps that all of them share.
+// bind adds the flags and steps that these commands share.
 func (l ledgerChange) bind(p *program, cmd *cobra.Command) *cobra.Command {
 	var flags saleFlags
 	flags.bind(cmd)

@@ -10,7 +10,7 @@ import (
 	"seckill/internal/config"
 )
 
-// saleFlags are what the commands on a running sale have in common.
+// saleFlags are the common flags of commands that call the operator API.
 type saleFlags struct {
 	settings
 	admin   string
@@ -19,8 +19,8 @@ type saleFlags struct {
 	yes     bool
 }
 
-// saleTimeout is above the server's own bound of two minutes for work that
-// walks over every order of a product: its answer says more than our timeout.
+// saleTimeout is longer than the server's deadline of two minutes for work on every
+// order of a product. The server's answer says more than a timeout here.
 const saleTimeout = 150 * time.Second
 
 func (f *saleFlags) bind(cmd *cobra.Command) {
@@ -34,20 +34,20 @@ func (f *saleFlags) bindReason(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.reason, "reason", "", "`TEXT` for the audit: why it is done")
 }
 
-// bindYes is for a command that asks first.
+// bindYes adds --yes, for a command that asks first.
 func (f *saleFlags) bindYes(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "do not ask")
 }
 
-// bindReading is bind for a command that changes nothing.
+// bindReading adds the flags of a command that changes nothing.
 func (f *saleFlags) bindReading(cmd *cobra.Command) {
 	f.settings.bind(cmd)
 	cmd.Flags().StringVar(&f.admin, "admin", "", "`URL` of the operator API (default: from admin.listen)")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", saleTimeout, "longest to wait for the answer")
 }
 
-// client is the operator API's, with the token of the configuration or of the
-// server's data directory.
+// client returns a client of the operator API. The token is from the configuration
+// or from the server's data directory.
 func (f *saleFlags) client(p *program, cmd *cobra.Command) (*api.Client, error) {
 	cfg, err := f.load(p, cmd)
 	if err != nil {
@@ -64,7 +64,7 @@ func (f *saleFlags) client(p *program, cmd *cobra.Command) (*api.Client, error) 
 	})
 }
 
-// product is the id in a command's argument, and the client.
+// product parses a product id and returns it with a client.
 func (f *saleFlags) product(p *program, cmd *cobra.Command, arg string) (id uint32, client *api.Client, err error) {
 	if id, err = productID(arg); err == nil {
 		client, err = f.client(p, cmd)

@@ -69,7 +69,7 @@ func (op *operator) wantAsked(t *testing.T, want ...string) {
 	op.asked = nil
 }
 
-func TestPreheatAsksTheOperatorAPI(t *testing.T) {
+func TestPreheat_CallsOperatorAPI(t *testing.T) {
 	op := newOperator(t, map[string]string{"POST products/1/preheat {}": `{"id":1,"epoch":3}`})
 	op.execute(t, "preheat 1").want(t, exitOK, "product 1 is preheated: epoch 3", "")
 	op.execute(t, "preheat 2").want(t, exitFailure, "", "not_found: Not found. (product 1)")
@@ -78,7 +78,7 @@ func TestPreheatAsksTheOperatorAPI(t *testing.T) {
 	execute(t, []string{"preheat", "1", "--data-dir", op.dataDir, "--admin", "http://127.0.0.1:1"}).want(t, exitFailure, "", "reach the operator API")
 }
 
-func TestReconcileExitsByWhatItFound(t *testing.T) {
+func TestReconcile_ExitCodeFollowsResult(t *testing.T) {
 	const request = `POST reconciliations {"product_id":1,"repair":false}`
 	for name, c := range map[string]struct {
 		answer   string
@@ -103,7 +103,7 @@ func TestReconcileExitsByWhatItFound(t *testing.T) {
 	op.execute(t, "reconcile 1 --set worker.batch_size=0").want(t, exitUsage, "", "worker.batch_size")
 }
 
-func TestRepairNeedsAYes(t *testing.T) {
+func TestRepair_NeedsConfirmation(t *testing.T) {
 	const request = `POST reconciliations {"product_id":1,"repair":true}`
 	op := newOperator(t, map[string]string{request: `{"product_id":1,"balanced":true,"repaired":["one buyer record"]}`})
 	op.execute(t, "reconcile 1 --repair").want(t, exitUsage, "", "--yes")
@@ -115,7 +115,7 @@ func TestRepairNeedsAYes(t *testing.T) {
 	op.wantAsked(t, request, request)
 }
 
-func TestRecoverNeedsAYes(t *testing.T) {
+func TestRecover_NeedsConfirmation(t *testing.T) {
 	op := newOperator(t, map[string]string{
 		"GET products/1":             `{"id":1,"name":"shoe","epoch":3}`,
 		"POST products/1/recover {}": `{"id":1,"name":"shoe","epoch":4}`,
@@ -131,7 +131,7 @@ func TestRecoverNeedsAYes(t *testing.T) {
 	op.execute(t, "recover 2 --yes").want(t, exitFailure, "", "not_found")
 }
 
-func TestDelete_NeedsAYes(t *testing.T) {
+func TestDelete_NeedsConfirmation(t *testing.T) {
 	op := newOperator(t, map[string]string{
 		"GET products/1":    `{"id":1,"name":"shoe"}`,
 		"DELETE products/1": `{"product_id":1,"orders":5}`,
@@ -151,7 +151,7 @@ func TestDelete_NeedsAYes(t *testing.T) {
 	op.execute(t, "delete 3 --yes").want(t, exitOK, "product 3 is deleted", "")
 }
 
-func TestTakeoverNeedsAYes(t *testing.T) {
+func TestTakeover_NeedsConfirmation(t *testing.T) {
 	op := newOperator(t, map[string]string{
 		"GET products/1":              `{"id":1,"name":"shoe","limit_group":7,"epoch":3}`,
 		"POST products/1/takeover {}": `{"id":1,"name":"shoe","limit_group":7,"epoch":4,"seller":"store"}`,

@@ -77,8 +77,8 @@ func checkRoles(play []string) error {
 	return nil
 }
 
-// inMillis writes a duration in JSON as a number that can be summed and compared,
-// with the unit in its key. slog itself would write nanoseconds.
+// inMillis writes a duration in JSON as a number of milliseconds, with the unit in
+// its key. slog by itself writes nanoseconds.
 func inMillis(_ []string, a slog.Attr) slog.Attr {
 	if a.Value.Kind() == slog.KindDuration {
 		return slog.Float64(a.Key+"_ms", float64(a.Value.Duration())/float64(time.Millisecond))
@@ -88,7 +88,7 @@ func inMillis(_ []string, a slog.Attr) slog.Attr {
 
 func newLogger(cfg config.Log, w io.Writer) *slog.Logger {
 	var level slog.Level
-	_ = level.UnmarshalText([]byte(cfg.Level)) // checked with the configuration
+	_ = level.UnmarshalText([]byte(cfg.Level)) // the configuration was checked
 	options := &slog.HandlerOptions{Level: level}
 	if cfg.Format == "json" {
 		options.ReplaceAttr = inMillis

@@ -13,7 +13,7 @@ import (
 	"seckill/internal/config"
 )
 
-func TestServeRefusesWrongRoles(t *testing.T) {
+func TestServe_RefusesWrongRoles(t *testing.T) {
 	for _, line := range []string{"serve --roles=", "serve --roles=shop,cook", "serve --roles=shop,shop", "serve now"} {
 		if got := execute(t, strings.Fields(line)); got.code != exitUsage || got.err == "" {
 			t.Errorf("seckill %s: exit %d, err %q", line, got.code, got.err)
@@ -21,7 +21,7 @@ func TestServeRefusesWrongRoles(t *testing.T) {
 	}
 }
 
-func TestServeRefusesABadConfigurationBeforeItWritesAnything(t *testing.T) {
+func TestServe_BadConfigurationWritesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	execute(t, []string{"serve", "--data-dir", dir, "--shop-listen", "nowhere"}).want(t, exitFailure, "", "shop.listen: must be HOST:PORT")
 	if _, err := os.Stat(dir); !os.IsNotExist(err) {
@@ -29,7 +29,7 @@ func TestServeRefusesABadConfigurationBeforeItWritesAnything(t *testing.T) {
 	}
 }
 
-func TestServeStopsWithZeroAndNeverPrintsItsSecrets(t *testing.T) {
+func TestServe_StopsWithZeroAndPrintsNoSecrets(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // the interrupt comes first: it starts, finishes nothing, and stops
@@ -51,13 +51,13 @@ func TestServeStopsWithZeroAndNeverPrintsItsSecrets(t *testing.T) {
 	}
 }
 
-func TestMigrateIsSafeToRepeat(t *testing.T) {
+func TestMigrate_CanBeRepeated(t *testing.T) {
 	line := []string{"migrate", "--data-dir", t.TempDir()}
 	execute(t, line).want(t, exitOK, "up to date: its tables went from version 0", "")
 	execute(t, line).want(t, exitOK, "already", "")
 }
 
-func TestTheLogHasTheConfiguredFormAndLevel(t *testing.T) {
+func TestLog_HasConfiguredFormatAndLevel(t *testing.T) {
 	var log bytes.Buffer
 	logger := newLogger(config.Log{Format: "json", Level: "warn"}, &log)
 	logger.Info("quiet")

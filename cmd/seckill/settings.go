@@ -9,16 +9,16 @@ import (
 	"seckill/internal/config"
 )
 
-// settings are the flags through which a command finds its configuration.
+// settings are the flags that select and override the configuration.
 type settings struct {
 	file      string
 	pairs     []string
 	shortcuts []shortcut
-	files     bool // also look at the files that the configuration names
-	serves    bool // the configuration is for serve: the secrets of sinks must be set
+	files     bool // also check the files that the configuration names
+	serves    bool // for serve: the secrets of sinks must be set
 }
 
-// shortcut is a flag of its own for a key that is often set.
+// shortcut is a flag for a key that is often set.
 type shortcut struct{ flag, key string }
 
 func (s *settings) bind(cmd *cobra.Command) {
@@ -28,8 +28,8 @@ func (s *settings) bind(cmd *cobra.Command) {
 	s.bindKey(cmd, "data-dir", "data_dir", "`DIR` of journal, store and generated secrets")
 }
 
-// bindKey adds a shortcut. The help shows the key's default, which is not the
-// flag's: an unset flag leaves file and environment alone.
+// bindKey adds a shortcut. The help shows the key's default. The flag itself has
+// none: an unset flag does not override file and environment.
 func (s *settings) bindKey(cmd *cobra.Command, flag, key, usage string) {
 	cmd.Flags().String(flag, "", fmt.Sprintf("%s (sets %s)", usage, key))
 	s.shortcuts = append(s.shortcuts, shortcut{flag, key})

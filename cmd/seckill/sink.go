@@ -38,10 +38,10 @@ give --yes to the commands that ask.`,
 	return cmd
 }
 
-// sinkRun is what a command below sink does with the operator API.
+// sinkRun is the action of a sink subcommand.
 type sinkRun func(ctx context.Context, client *api.Client, args []string) error
 
-// reading completes a command below sink that changes nothing.
+// reading completes a sink subcommand that changes nothing.
 func (f *saleFlags) reading(p *program, cmd *cobra.Command, args cobra.PositionalArgs, run sinkRun) *cobra.Command {
 	f.bindReading(cmd)
 	cmd.Args = args
@@ -58,7 +58,7 @@ func (f *saleFlags) reading(p *program, cmd *cobra.Command, args cobra.Positiona
 	return cmd
 }
 
-// changing completes a command below sink that stands in the audit.
+// changing completes a sink subcommand that is written to the audit log.
 func (f *saleFlags) changing(p *program, cmd *cobra.Command, args cobra.PositionalArgs, run sinkRun) *cobra.Command {
 	f.bindReason(cmd)
 	return f.reading(p, cmd, args, run)
@@ -119,8 +119,8 @@ header webhook-id. With --after it goes the other way, from that event on.`,
 	})
 }
 
-// maxLog is the most that sink log shows: one less than a page of the API has,
-// so that one more says whether there are more.
+// maxLog is the most deliveries that sink log shows. A page of the API has one more,
+// which tells whether there are further ones.
 const maxLog = 499
 
 func (p *program) sinkLog(ctx context.Context, client *api.Client, name string, filter api.DeliveryFilter) error {
@@ -219,7 +219,7 @@ func (p *program) showDelivery(name string, d api.Delivery, err error) error {
 	return err
 }
 
-// showCount shows what became of so many deliveries.
+// showCount prints the result for n deliveries.
 func (p *program) showCount(n int, name, done string, err error) error {
 	if err == nil {
 		fmt.Fprintf(p.out, "%s of %s %s\n", deliveries(n), name, done)
@@ -271,7 +271,7 @@ func checkEvent(text string) error {
 	return usageErrorf("EVENT must be the number of an event or its id (evt_…), as sink log shows them, not %q", text)
 }
 
-// deliveries is their number with its noun.
+// deliveries returns a number with its noun.
 func deliveries(n int) string {
 	if n == 1 {
 		return "1 delivery"

@@ -40,7 +40,7 @@ func TestClients_NeedNoSecretsOfSinks(t *testing.T) {
 	}
 }
 
-func TestConfigCheck_WarnsOfTheSecretOfARemovedSink(t *testing.T) {
+func TestConfigCheck_WarnsOfSecretOfRemovedSink(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "seckill.yaml")
 	if err := os.WriteFile(path, []byte("sinks: []\n"), 0o600); err != nil {
 		t.Fatal(err)

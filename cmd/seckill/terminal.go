@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// isTerminal tells whether somebody sits there. A null device also looks like
-// one; a question to it is answered by nothing, which counts as no.
+// isTerminal reports whether the file is a terminal. It is true for the null device
+// too, from which a question reads no answer, and that counts as no.
 func isTerminal(file *os.File) bool {
 	info, err := file.Stat()
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
@@ -20,8 +20,7 @@ func isTerminal(file *os.File) bool {
 
 var errNotConfirmed = errors.New("not confirmed: nothing was changed")
 
-// confirm asks before a dangerous command. Without a terminal only --yes will
-// do: a script must say that it means it.
+// confirm asks before a dangerous command. Without a terminal it requires --yes.
 func (p *program) confirm(ctx context.Context, yes bool, question string) error {
 	if yes {
 		return nil
@@ -31,7 +30,7 @@ func (p *program) confirm(ctx context.Context, yes bool, question string) error 
 	}
 	fmt.Fprintf(p.err, "%s [y/N] ", question)
 	answer := make(chan string, 1)
-	go func() { // a read cannot be interrupted; the process ends soon
+	go func() { // a read cannot be interrupted; this goroutine ends with the process
 		line, _ := bufio.NewReader(p.in).ReadString('\n')
 		answer <- strings.ToLower(strings.TrimSpace(line))
 	}()
@@ -46,10 +45,10 @@ func (p *program) confirm(ctx context.Context, yes bool, question string) error 
 	}
 }
 
-// progressEvery is how often the person watching sees that it still runs.
+// progressEvery is the interval of progress messages.
 const progressEvery = time.Second
 
-// progress shows what is being done and for how long, on a terminal only. The
+// progress shows the current step and its duration, on a terminal only. The
 // returned function ends it and clears the line.
 func (p *program) progress(format string, args ...any) (stop func()) {
 	if !p.terminal {

@@ -11,7 +11,7 @@ import (
 	"seckill/internal/auth"
 )
 
-// maxTokenTTL keeps a token for trying things out from living for ever.
+// maxTokenTTL bounds the lifetime of a token for trials.
 const maxTokenTTL = 365 * 24 * time.Hour
 
 func (p *program) tokenCommand() *cobra.Command {

@@ -24,8 +24,7 @@ func (p *program) versionCommand() *cobra.Command {
 	}
 }
 
-// versionText is the release's version, or what the toolchain knows of the
-// commit that was built.
+// versionText returns the release's version, or the commit from the build info.
 func versionText() string {
 	if version != "" {
 		return version

@@ -14,7 +14,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite docs/reference/configuration.md")
 
-func TestDocumentationFollowsTheTypes(t *testing.T) {
+func TestDocumentation_FollowsTypes(t *testing.T) {
 	path := filepath.Join("..", "..", "docs", "reference", "configuration.md")
 	var want bytes.Buffer
 	if err := config.WriteMarkdown(&want); err != nil {
