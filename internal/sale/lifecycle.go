@@ -34,7 +34,7 @@ type Lifecycle struct {
 	lanes    *Lanes
 	mover    *transfer.Mover
 	log      *slog.Logger
-	strat    map[seckill.Strategy]bool
+	allowed  map[seckill.Strategy]bool
 	memory   *Memory
 	duties   Waker
 	alerts   Alerter
@@ -120,7 +120,7 @@ func NewLifecycle(opt LifecycleOptions) *Lifecycle {
 		memory: opt.Memory, duties: opt.Duties, alerts: opt.Alerts, peers: opt.Peers, closer: opt.Closer,
 		holder: opt.Holder, promises: opt.Promises, witness: opt.Witness, apart: opt.Apart, others: opt.Others,
 		patience: cmp.Or(opt.Patience, defaultPatience), building: make(chan struct{}, buildAtOnce), looks: newTogether(),
-		strat: make(map[seckill.Strategy]bool),
+		allowed: make(map[seckill.Strategy]bool),
 	}
 	if d.memory == nil {
 		d.memory = NewMemory()
@@ -141,7 +141,7 @@ func NewLifecycle(opt LifecycleOptions) *Lifecycle {
 		d.promises = noPromises{}
 	}
 	for _, s := range opt.Strategies {
-		d.strat[s] = true
+		d.allowed[s] = true
 	}
 	return d
 }
@@ -159,7 +159,7 @@ func (d *Lifecycle) Create(ctx context.Context, p seckill.Product, actor store.A
 	if err := p.Check(); err != nil {
 		return p, err
 	}
-	if !d.strat[p.Strategy] {
+	if !d.allowed[p.Strategy] {
 		return p, seckill.Errorf(seckill.CodeBadRequest, "strategy %q is not available with the configured ledger and store", p.Strategy)
 	}
 	if p.Fallback == seckill.FallbackStore && !d.apart {
