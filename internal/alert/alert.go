@@ -184,6 +184,6 @@ func (a *Alerter) post(ctx context.Context, body []byte) error {
 	if resp.StatusCode < 200 || resp.StatusCode >= 300 {
 		return fmt.Errorf("webhook answered %s", resp.Status) // the body of 101 has no end and no deadline
 	}
-	io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10))
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10))
 	return nil
 }

@@ -154,8 +154,7 @@ func (a *App) Run(ctx context.Context) error {
 	a.startLoops(loops)
 	if a.opt.Demo {
 		if err := a.openDemo(ctx); err != nil {
-			a.stop(stopDeadline)
-			return fmt.Errorf("open the demo sale: %w", err)
+			return errors.Join(fmt.Errorf("open the demo sale: %w", err), a.stop(stopDeadline))
 		}
 	}
 	if a.shopListener != nil {

@@ -133,7 +133,7 @@ func createSecret(path string) (Secret, error) {
 	if err != nil {
 		return Secret{}, err
 	}
-	defer os.Remove(temp)
+	defer func() { _ = os.Remove(temp) }() // a leftover is never read
 	// Unlike a rename, a link does not replace the file of another process.
 	if err := os.Link(temp, path); err != nil && !errors.Is(err, fs.ErrExist) {
 		return Secret{}, err
