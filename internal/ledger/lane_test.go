@@ -471,7 +471,7 @@ func TestLaneHasOneCallInFlight(t *testing.T) {
 
 func TestLanesAreDifferentProcesses(t *testing.T) {
 	r := reference(t)
-	if laneOn(r).Beat().Process == laneOn(r).Beat().Process {
+	if one, other := laneOn(r), laneOn(r); one.Beat().Process == other.Beat().Process {
 		t.Fatal("two lanes have one process id")
 	}
 }

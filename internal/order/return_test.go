@@ -116,7 +116,7 @@ func TestAReleaseMeetsEveryEpoch(t *testing.T) {
 	})
 	t.Run("lower: refused, and tried again", func(t *testing.T) {
 		r := rig.New(t)
-		p, nos := sold(t, r, 1, 2)
+		_, nos := sold(t, r, 1, 2)
 		r.Ledger.FailBefore("Install", 1)
 		_, err := r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 		rig.Refused(t, err, seckill.CodeBusy)
@@ -125,7 +125,7 @@ func TestAReleaseMeetsEveryEpoch(t *testing.T) {
 		if duty.Round(t.Context()) == nil || owed(t, r) != 1 {
 			t.Fatalf("%d owed after the ledger refused", owed(t, r))
 		}
-		p, err = r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
+		p, err := r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 		rig.Must(t, err)
 		rig.Must(t, duty.Round(t.Context()))
 		if f := r.Figures(t, p); f.Available != 9 || f.Marked != 1 || owed(t, r) != 0 {

@@ -20,13 +20,13 @@ var ErrStoreOlder = errors.New(alert.StoreOlder.Text)
 // It is noticed once: the store then takes the queue's witness over. If it
 // cannot, the next start tells again.
 func (w *Worker) checkStore(ctx context.Context) error {
-	below, has, err := w.below(ctx)
-	if err != nil || below.IsZero() {
+	if below, _, err := w.below(ctx); err != nil || below.IsZero() {
 		return err
 	}
 	// Once more: between the two questions a loss of the queue may have been
 	// noticed, which sets the store back to what the queue has.
-	if below, has, err = w.below(ctx); err != nil || below.IsZero() {
+	below, has, err := w.below(ctx)
+	if err != nil || below.IsZero() {
 		return err
 	}
 	return w.storeLost(ctx, below, has)

@@ -26,7 +26,7 @@ func replays(t *testing.T, p *pair) {
 	eve := New(t).Account(p.a, "robot-eve")
 	b.gives(eve.Name, 1)
 	no := replayedPurchase(b, p, eve)
-	replayedAnswer(b, p, eve)
+	replayedAnswer(b, p)
 	replayedLogin(b, p, eve)
 	replayedLink(b, p, eve)
 	replayedMoney(b, p, eve, no)
@@ -46,8 +46,8 @@ func replayedPurchase(b *book, p *pair, eve Account) (no string) {
 
 // replayedAnswer redeems one challenge over and over, buys with whatever comes,
 // cancels, and buys with it again: it was one order, and it is cancelled.
-func replayedAnswer(b *book, p *pair, eve Account) {
-	eve = New(b.t).Account(p.b, "robot-mallory")
+func replayedAnswer(b *book, p *pair) {
+	eve := New(b.t).Account(p.b, "robot-mallory")
 	posed, _ := eve.Ask(1, "")
 	answer := challenge.Solve(posed.ID, posed.Difficulty)
 	var tokens, nos [replayed]string
