@@ -86,7 +86,11 @@ func smallRSA(bits uint) string {
 func TestKeysThatMustNotBeTrustedAreIgnoredWithALogLine(t *testing.T) {
 	good, rs, es, ed := key("EdDSA", "good"), key("RS256", "weak"), key("ES256", "weak"), key("EdDSA", "weak")
 	point := es.private.Public().(*ecdsa.PublicKey)
-	x := base64url(point.X.FillBytes(make([]byte, half)))
+	encoded, err := point.Bytes() // 4, X, Y
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := base64url(encoded[1 : 1+half])
 	modulus := base64url(rs.private.Public().(*rsa.PublicKey).N.Bytes())
 	for name, entry := range map[string]string{
 		"1024 bits":                   smallRSA(1024),

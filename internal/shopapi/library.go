@@ -65,7 +65,7 @@ func (s *Server) newHTTP() *fasthttp.Server {
 		TCPKeepalivePeriod:                 0,
 		DisableKeepalive:                   false, // proxies and browsers reuse connections
 		MaxRequestsPerConn:                 0,     // the rate limits count requests
-		MaxKeepaliveDuration:               0,     // deprecated, without effect
+		MaxKeepaliveDuration:               0,     //nolint:staticcheck // deprecated, without effect
 		MaxIdleWorkerDuration:              workerIdle,
 		KeepHijackedConns:                  true, // the watch closes event streams
 		CloseOnShutdown:                    true, // clients learn that they must reconnect
