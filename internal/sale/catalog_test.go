@@ -159,7 +159,7 @@ func TestTheClockFollowsTheLedgerAndCountsSteps(t *testing.T) {
 		}, quiet)
 		check := func(what string, want time.Duration, steps int64) {
 			t.Helper()
-			if got := c.Now().Sub(time.Now()); (got-want).Abs() > time.Millisecond || c.Steps() != steps {
+			if got := time.Until(c.Now()); (got-want).Abs() > time.Millisecond || c.Steps() != steps {
 				t.Errorf("%s: %s ahead, %d steps; want %s, %d", what, got, c.Steps(), want, steps)
 			}
 		}

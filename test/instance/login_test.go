@@ -26,10 +26,10 @@ func TestALoginCodeIsGoodOnceAtAllInstances(t *testing.T) {
 	for i := range 40 {
 		at := []*engine.Engine{a, b}[i%2]
 		crowd.Go(func() {
-			switch status, err := exchange(at, code); {
-			case status == http.StatusOK:
+			switch status, err := exchange(at, code); status {
+			case http.StatusOK:
 				granted.Add(1)
-			case status == http.StatusUnauthorized:
+			case http.StatusUnauthorized:
 				refused.Add(1)
 			default:
 				t.Errorf("answered %d, %v", status, err)
