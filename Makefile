@@ -28,6 +28,10 @@ test: ## test everything, with the race detector
 check: ## everything, before a release: tests, models, torture, fuzzing, soak (TORTURE=10m FUZZTIME=30s SOAK=20m)
 	GO='$(GO)' MAKE='$(MAKE)' ./test/check
 
+.PHONY: lint
+lint: ## lint with golangci-lint, as .golangci.yml says
+	GO='$(GO)' ./test/lint $(ARGS)
+
 # The suites in which a store on a server is used or killed.
 MYSQL_SUITES = ./internal/store/storesql ./internal/app ./test/server ./test/engine ./test/e2e ./test/instance ./test/outage
 
