@@ -170,13 +170,13 @@ func (p *parts) duties() []*background.Loop {
 	}, OnTrouble: p.signals.raise}
 	refunder := &order.Refunder{Store: p.store, Providers: p.providers, OnAlert: p.alerter.Raise}
 	finisher := &transfer.Finisher{Mover: p.mover, Products: p.recentTerms}
-	climber := worker.NewClimber(p.workers[0])
+	retrier := worker.NewRetrier(p.workers[0])
 	return []*background.Loop{
 		{Name: dutyKeep, Every: keepEvery, Next: p.keeper.Next, Timeout: roundTimeout, Round: p.keeper.Round},
 		{Name: dutyRelease, Every: releaseEvery, Timeout: roundTimeout, Round: releaser.Round},
 		{Name: dutyRefund, Every: refundEvery, Timeout: roundTimeout, Round: refunder.Round},
 		{Name: "expire", Every: expireEvery, Timeout: roundTimeout, Round: expirer.Round},
-		{Name: "climb", Every: climbEvery, Timeout: roundTimeout, Round: climber.Round},
+		{Name: "climb", Every: climbEvery, Timeout: roundTimeout, Round: retrier.Round},
 		{Name: "stock", Every: stockEvery, Timeout: roundTimeout, Round: func(ctx context.Context) error {
 			return p.lifecycle.FinishStockChanges(ctx, stockPerRound)
 		}},

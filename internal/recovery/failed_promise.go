@@ -33,10 +33,10 @@ func FailedPromises(items []store.Item, outcomes []store.ConfirmOutcome) []Faile
 // loggedMost bounds the order numbers of one log line.
 const loggedMost = 100
 
-// TellFailedPromises lists promises of one product by order number, whoever asks for them
+// LogFailedPromises logs promises of one product by order number, whoever asks for them
 // later. It returns what an alert says of them: nil if nobody has to be written
 // to, for a duplicate's buyer has the other order of its key.
-func TellFailedPromises(log *slog.Logger, product uint32, promises []FailedPromise) error {
+func LogFailedPromises(log *slog.Logger, product uint32, promises []FailedPromise) error {
 	var lost, duplicates []FailedPromise
 	for _, p := range promises {
 		if p.Reason == seckill.ReasonDuplicate {

@@ -27,7 +27,7 @@ func promises(n int, reason string) []recovery.FailedPromise {
 
 func TestEveryPromiseIsListedInLinesThatAreBounded(t *testing.T) {
 	var log bytes.Buffer
-	err := recovery.TellFailedPromises(slog.New(slog.NewTextHandler(&log, nil)), 7, promises(250, seckill.ReasonLimit))
+	err := recovery.LogFailedPromises(slog.New(slog.NewTextHandler(&log, nil)), 7, promises(250, seckill.ReasonLimit))
 	if err == nil || !strings.HasPrefix(err.Error(), "250 promised orders") {
 		t.Errorf("the alert says %v", err)
 	}
@@ -45,13 +45,13 @@ func TestADuplicateIsListedAndNobodyIsCalled(t *testing.T) {
 	var log bytes.Buffer
 	to := slog.New(slog.NewTextHandler(&log, nil))
 	duplicate := promises(1, seckill.ReasonDuplicate)
-	if err := recovery.TellFailedPromises(to, 7, duplicate); err != nil {
+	if err := recovery.LogFailedPromises(to, 7, duplicate); err != nil {
 		t.Errorf("the alert says %v", err)
 	}
 	if no := duplicate[0].Claim.OrderNo.String(); !strings.Contains(log.String(), no+" "+seckill.ReasonDuplicate) {
 		t.Errorf("%s is not listed: %s", no, log.String())
 	}
-	err := recovery.TellFailedPromises(to, 7, append(duplicate, promises(2, seckill.ReasonLost)...))
+	err := recovery.LogFailedPromises(to, 7, append(duplicate, promises(2, seckill.ReasonLost)...))
 	if err == nil || !strings.HasPrefix(err.Error(), "2 promised orders") {
 		t.Errorf("the alert says %v", err)
 	}
@@ -59,7 +59,7 @@ func TestADuplicateIsListedAndNobodyIsCalled(t *testing.T) {
 
 func TestNothingIsToldOfNothing(t *testing.T) {
 	var log bytes.Buffer
-	if err := recovery.TellFailedPromises(slog.New(slog.NewTextHandler(&log, nil)), 7, nil); err != nil || log.Len() > 0 {
+	if err := recovery.LogFailedPromises(slog.New(slog.NewTextHandler(&log, nil)), 7, nil); err != nil || log.Len() > 0 {
 		t.Errorf("%v, %s", err, log.String())
 	}
 }

@@ -248,7 +248,7 @@ func (b *Book) tellUnkept(product uint32, failed []FailedPromise) {
 		return
 	}
 	b.opt.OnReoffered(Failed, len(failed))
-	if lost := TellFailedPromises(b.opt.Logger, product, failed); lost != nil {
+	if lost := LogFailedPromises(b.opt.Logger, product, failed); lost != nil {
 		b.opt.OnLost(product, lost)
 	}
 }

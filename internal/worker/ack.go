@@ -8,9 +8,10 @@ import (
 	"seckill/internal/queue"
 )
 
-// ack acknowledges with the witness of each stream. The queue gives nobody
-// what it did not take while this consumer lives, so that is held: it will be
-// found confirmed, and acknowledged then.
+// ack acknowledges deliveries, and passes the witness of each stream. If the
+// queue does not take the acknowledgement, the worker holds the deliveries: the
+// queue gives them to no other consumer while this one lives. The next try
+// finds them confirmed and acknowledges them again.
 func (w *Worker) ack(ctx context.Context, done []queue.Delivery) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ackDeadline)
 	defer cancel()
@@ -21,13 +22,14 @@ func (w *Worker) ack(ctx context.Context, done []queue.Delivery) {
 	for stream, deliveries := range byStream {
 		err := w.consumer.Ack(ctx, deliveries, w.witness[stream])
 		if errors.Is(err, queue.ErrLost) {
-			unheard := w.queueLost(ctx)
-			// Again at once: these may be the lost ones. Held, they would raise the
-			// witness to themselves with their next try, and be lost for ever.
+			checkErr := w.queueLost(ctx)
+			// Acknowledge again at once: these may be the lost entries. If the
+			// worker held them, the next try would make them the witness again,
+			// and the loss would repeat for ever.
 			if err = w.consumer.Ack(ctx, deliveries, w.witness[stream]); err != nil {
-				err = errors.Join(err, unheard)
-			} else if unheard != nil {
-				w.opt.Logger.Warn("a loss of the queue was not noticed whole", "stream", stream, "error", unheard)
+				err = errors.Join(err, checkErr)
+			} else if checkErr != nil {
+				w.opt.Logger.Warn("loss of the queue not fully handled; the next check will", "stream", stream, "error", checkErr)
 			}
 		}
 		if err != nil {
@@ -35,20 +37,20 @@ func (w *Worker) ack(ctx context.Context, done []queue.Delivery) {
 			w.hold(deliveries, holdDelay)
 			continue
 		}
-		w.doubts.end(deliveries)
+		w.maybeStored.end(deliveries)
 	}
 }
 
-// queueLost sees to it that a queue which lost entries is noticed once, and takes
-// the store's word for what is confirmed from now on: whoever noticed first has
-// put in place of a lost witness what the queue has.
+// queueLost has the guard handle a loss of entries, which counts once for all
+// workers. Then it reads the witnesses again: a lost witness has been replaced
+// by the one that the queue has.
 func (w *Worker) queueLost(ctx context.Context) error {
-	_, unheard := w.guard.Look(ctx)
+	_, checkErr := w.guard.Look(ctx)
 	known, err := w.store.Witness(ctx)
 	if err != nil {
 		return fmt.Errorf("read witness: %w", err)
 	}
 	clear(w.witness)
 	w.raise(known)
-	return unheard
+	return checkErr
 }

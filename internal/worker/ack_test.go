@@ -12,54 +12,55 @@ import (
 	"seckill/internal/store"
 )
 
-// forgotten is a store whose witness another worker has had forgotten.
-type forgotten struct{ Store }
+// forgottenWitness is a store whose lost witness another worker has already
+// replaced.
+type forgottenWitness struct{ Store }
 
-func (forgotten) Witness(context.Context) ([]queue.ID, error) { return nil, nil }
+func (forgottenWitness) Witness(context.Context) ([]queue.ID, error) { return nil, nil }
 
-// setBack is a queue that lost what the worker's witness names.
-type setBack struct{ queue.Consumer }
+// setBackConsumer returns ErrLost as long as the worker passes a witness.
+type setBackConsumer struct{ queue.Consumer }
 
-func (setBack) Ack(_ context.Context, _ []queue.Delivery, witness queue.ID) error {
+func (setBackConsumer) Ack(_ context.Context, _ []queue.Delivery, witness queue.ID) error {
 	if !witness.IsZero() {
 		return queue.ErrLost
 	}
 	return nil
 }
 
-// emptied is a queue that has lost what its streams had that answer.
-type emptied struct{ queue.Queue }
+// emptiedQueue has lost all entries of the streams that answer.
+type emptiedQueue struct{ queue.Queue }
 
-func (emptied) Lost(_ context.Context, witnesses []queue.ID) ([]queue.ID, error) {
+func (emptiedQueue) Lost(_ context.Context, witnesses []queue.ID) ([]queue.ID, error) {
 	return witnesses, errAway
 }
 
 // errAway says that other streams did not answer.
 var errAway = errors.New("a part of the queue is away")
 
-func (emptied) HighestWitness(context.Context) ([]queue.ID, error) { return nil, nil }
+func (emptiedQueue) HighestWitness(context.Context) ([]queue.ID, error) { return nil, nil }
 
-// A second worker that still carries the lost witness takes the first one's
-// word for it: nothing is marked for recovery once more.
-func TestALossThatAnotherWorkerToldIsNotToldAgain(t *testing.T) {
-	w := New(emptied{}, forgotten{}, nil, Options{
+// A second worker still has the lost witness. It reads the store, and marks
+// nothing for recovery again.
+func TestAck_LossHandledByAnotherWorkerIsNotReportedAgain(t *testing.T) {
+	w := New(emptiedQueue{}, forgottenWitness{}, nil, Options{
 		Logger:    slog.New(slog.DiscardHandler),
-		OnTrouble: func(uint32, error) { t.Error("the loss was told again") },
+		OnTrouble: func(uint32, error) { t.Error("the loss was reported again") },
 	})
-	w.consumer = setBack{}
+	w.consumer = setBackConsumer{}
 	w.witness["journal"] = queue.ID{Stream: "journal", Seq: 7}
 	w.ack(t.Context(), []queue.Delivery{{ID: queue.ID{Stream: "journal", Seq: 8}, Entry: seckill.Entry{ProductID: 1}}})
 	if len(w.witness) != 0 {
-		t.Errorf("the worker still carries %v", w.witness)
+		t.Errorf("the worker still has the witness %v", w.witness)
 	}
 }
 
 // The lost entries may be those that the worker is about to acknowledge, which
-// the store has just made the witness. They are done with: held, they would be
-// confirmed again, and be the witness again, for ever.
-func TestLostEntriesThatTheStoreHasAreDoneWith(t *testing.T) {
-	w := New(emptied{}, forgotten{}, nil, Options{Logger: slog.New(slog.DiscardHandler)})
-	w.consumer = setBack{}
+// are now the witness. If it held them, they would be confirmed again and be
+// the witness again, for ever.
+func TestAck_LostEntriesThatAreConfirmedAreNotHeld(t *testing.T) {
+	w := New(emptiedQueue{}, forgottenWitness{}, nil, Options{Logger: slog.New(slog.DiscardHandler)})
+	w.consumer = setBackConsumer{}
 	gone := queue.ID{Stream: "journal", Seq: 7}
 	w.witness["journal"] = gone
 	w.ack(t.Context(), []queue.Delivery{{ID: gone, Entry: seckill.Entry{ProductID: 1, Claims: make([]seckill.Claim, 2)}}})
@@ -68,33 +69,33 @@ func TestLostEntriesThatTheStoreHasAreDoneWith(t *testing.T) {
 	}
 }
 
-// storeOfLosses has witnesses, and counts how often everything is marked.
-type storeOfLosses struct {
+// lossStore has witnesses, and counts how often a loss is recorded.
+type lossStore struct {
 	Store
 	known []queue.ID
 	marks int
 }
 
-func (s *storeOfLosses) Witness(context.Context) ([]queue.ID, error) { return s.known, nil }
+func (s *lossStore) Witness(context.Context) ([]queue.ID, error) { return s.known, nil }
 
-func (s *storeOfLosses) CurrentProducts(context.Context) ([]seckill.Product, error) { return nil, nil }
+func (s *lossStore) CurrentProducts(context.Context) ([]seckill.Product, error) { return nil, nil }
 
-func (s *storeOfLosses) Products(context.Context, store.ProductFilter) ([]seckill.Product, error) {
+func (s *lossStore) Products(context.Context, store.ProductFilter) ([]seckill.Product, error) {
 	return nil, nil
 }
 
-func (s *storeOfLosses) WitnessLost(_ context.Context, lost, _ []queue.ID) (bool, error) {
+func (s *lossStore) WitnessLost(_ context.Context, lost, _ []queue.ID) (bool, error) {
 	s.marks++
 	s.known = slices.DeleteFunc(slices.Clone(s.known), func(known queue.ID) bool { return slices.Contains(lost, known) })
 	return true, nil
 }
 
 // A server that is set back loses the end of every stream at once.
-func TestOneLossOfManyStreamsIsOneRecovery(t *testing.T) {
-	s := &storeOfLosses{}
+func TestQueueLost_ManyStreamsAreOneRecovery(t *testing.T) {
+	s := &lossStore{}
 	told := 0
-	w := New(emptied{}, s, nil, Options{Logger: slog.New(slog.DiscardHandler), OnTrouble: func(uint32, error) { told++ }})
-	w.consumer = setBack{}
+	w := New(emptiedQueue{}, s, nil, Options{Logger: slog.New(slog.DiscardHandler), OnTrouble: func(uint32, error) { told++ }})
+	w.consumer = setBackConsumer{}
 	for seq, stream := range []string{"b1", "b2", "b3"} {
 		id := queue.ID{Stream: stream, Seq: uint64(seq + 1)}
 		s.known, w.witness[stream] = append(s.known, id), id
@@ -103,6 +104,6 @@ func TestOneLossOfManyStreamsIsOneRecovery(t *testing.T) {
 		t.Error(err)
 	}
 	if s.marks != 1 || told != 1 || len(s.known) != 0 || len(w.witness) != 0 {
-		t.Errorf("marked %d times, told %d times, left are %v and %v", s.marks, told, s.known, w.witness)
+		t.Errorf("recorded %d times, reported %d times; witnesses left: store %v, worker %v", s.marks, told, s.known, w.witness)
 	}
 }

@@ -19,9 +19,9 @@ import (
 	"seckill/test/rig"
 )
 
-// rebuilt opens a new epoch while claims wait, as a recovery does whose drain
-// ran out of time.
-func (c *crew) rebuilt(t *testing.T, id uint32) seckill.Product {
+// rebuilt opens a new epoch while claims wait, like a recovery that timed out
+// before it wrote them.
+func (c *fixture) rebuilt(t *testing.T, id uint32) seckill.Product {
 	t.Helper()
 	p := c.Stored(t, id)
 	opened, err := c.Store.OpenEpoch(t.Context(), id, p.Epoch, 0, rig.Operator, func(seckill.Order) error { return nil })
@@ -40,11 +40,11 @@ func (c *crew) rebuilt(t *testing.T, id uint32) seckill.Product {
 	return opened
 }
 
-// An entry of an older epoch is adopted under its old numbers, or ends in a
-// failure that the buyer can read.
-func TestOldClaimsAreAdoptedOrFailExplicitly(t *testing.T) {
+// An entry of an older epoch is adopted under its old numbers, or fails in a
+// way that the buyer can read.
+func TestOldEpoch_ClaimsAreAdoptedOrFailExplicitly(t *testing.T) {
 	var log bytes.Buffer
-	c := newCrew(t, func(o *worker.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
+	c := newFixture(t, func(o *worker.Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
 	p := c.Open(t, 1, 4)
 	claims := make([]seckill.Claim, 4)
 	for i := range claims {
@@ -57,10 +57,10 @@ func TestOldClaimsAreAdoptedOrFailExplicitly(t *testing.T) {
 	// In the new epoch b-0 has bought under another key, b-1 under the same.
 	limit, duplicate := c.Claim(1, "b-0"), c.Claim(1, "b-1")
 	duplicate.Key = claims[1].Key
-	again := claims[2] // adopted before, and the reply was lost
+	again := claims[2] // adopted before; the reply was lost
 	c.Reserve(t, p, limit, duplicate, again)
 	c.start(t)
-	c.drained(t)
+	c.waitDrained(t)
 	c.stop()
 
 	for i, want := range []struct {
@@ -81,7 +81,7 @@ func TestOldClaimsAreAdoptedOrFailExplicitly(t *testing.T) {
 	c.statuses(t, seckill.OrderPending, limit.OrderNo, duplicate.OrderNo)
 	for i, listed := range []bool{true, true, false, false} {
 		if no := claims[i].OrderNo.String(); strings.Contains(log.String(), no) != listed {
-			t.Errorf("that claim %d, %s, could not be kept is in the log: %t\n%s", i, no, !listed, log.String())
+			t.Errorf("failure of claim %d, %s, is in the log: %t\n%s", i, no, !listed, log.String())
 		}
 	}
 	if !slices.Contains(c.alerts, alert.NotKept) {
@@ -93,11 +93,11 @@ func TestOldClaimsAreAdoptedOrFailExplicitly(t *testing.T) {
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
-// A new epoch spreads its units evenly; the promises of the old one need them
-// where their buyers are at home.
-func TestOldClaimsAreAdoptedWithUnitsOfOtherShards(t *testing.T) {
+// A new epoch spreads its units evenly over the shards. The old promises need
+// them on the home shards of their buyers.
+func TestOldEpoch_ClaimsAreAdoptedWithUnitsOfOtherShards(t *testing.T) {
 	const shards, promised = 4, 8
-	c := newCrew(t)
+	c := newFixture(t)
 	p := c.Open(t, 1, shards*promised, rig.Shards(shards))
 	var claims []seckill.Claim
 	for n := 0; len(claims) < promised; n++ {
@@ -114,7 +114,7 @@ func TestOldClaimsAreAdoptedWithUnitsOfOtherShards(t *testing.T) {
 		t.Fatalf("verdict %d", verdict.Code)
 	}
 	c.start(t)
-	c.drained(t)
+	c.waitDrained(t)
 	c.stop()
 	counts := map[seckill.OrderStatus]int{}
 	for _, claim := range claims {
@@ -133,14 +133,14 @@ func TestOldClaimsAreAdoptedWithUnitsOfOtherShards(t *testing.T) {
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
-func TestAnOldClaimThatComesTooLateIsSoldOut(t *testing.T) {
-	c := newCrew(t)
+func TestOldEpoch_ClaimWithoutUnitFailsAsLost(t *testing.T) {
+	c := newFixture(t)
 	p := c.Open(t, 1, 1)
 	old := c.Buy(t, p, "slow")[0]
 	p = c.rebuilt(t, 1)
 	quick := c.Buy(t, p, "quick")[0]
 	c.start(t)
-	c.drained(t)
+	c.waitDrained(t)
 	o, err := c.Store.Order(t.Context(), old)
 	rig.Must(t, err)
 	if o.Status != seckill.OrderFailed || o.Reason != seckill.ReasonLost {
@@ -150,23 +150,23 @@ func TestAnOldClaimThatComesTooLateIsSoldOut(t *testing.T) {
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
-func TestManyOldClaimsAreAdoptedInOneStep(t *testing.T) {
-	c := newCrew(t)
+func TestOldEpoch_ManyClaimsAreAdoptedInOneStep(t *testing.T) {
+	c := newFixture(t)
 	p := c.Open(t, 1, 50)
 	nos := c.Buy(t, p, buyers("b", 50)...)
 	c.rebuilt(t, 1)
 	before := c.Ledger.Calls("Do")
 	c.start(t)
-	c.drained(t)
+	c.waitDrained(t)
 	c.statuses(t, seckill.OrderPending, nos...)
 	if calls := c.Ledger.Calls("Do") - before; calls > 2 {
 		t.Errorf("%d ledger calls to adopt one entry", calls)
 	}
 }
 
-// Neither the crowd nor an adoption takes the unit of a parked claim.
-func TestAParkedClaimKeepsItsUnitThroughARebuild(t *testing.T) {
-	c := newCrew(t)
+// Neither new buyers nor an adoption takes the unit of a parked claim.
+func TestRebuild_ParkedClaimKeepsItsUnit(t *testing.T) {
+	c := newFixture(t)
 	p := c.Open(t, 1, 2)
 	claim := c.Claim(1, "parked")
 	c.Store.Poison(claim.Buyer)
@@ -184,13 +184,13 @@ func TestAParkedClaimKeepsItsUnitThroughARebuild(t *testing.T) {
 	quick := c.Buy(t, p, "quick")[0]
 	adopter := &recovery.Adopter{Store: c.Store, Lanes: c.Lanes, Now: c.Time.Now}
 	if out, err := adopter.Adopt(t.Context(), []store.Item{old}); err != nil || len(out.Adopted) != 1 {
-		t.Errorf("adopted from a letter of before: %+v, %v", out, err)
+		t.Errorf("adopted from the old letter: %+v, %v", out, err)
 	}
 	c.work(t)
 	c.statuses(t, seckill.OrderPending, quick)
 	c.Store.Cure(claim.Buyer)
 	c.Time.Advance(ladder[0])
-	c.climb(t)
+	c.retryDue(t)
 	c.statuses(t, seckill.OrderPending, claim.OrderNo)
 	if letters := c.letters(t); len(letters) != 0 {
 		t.Errorf("letters are left: %+v", letters)
@@ -201,8 +201,8 @@ func TestAParkedClaimKeepsItsUnitThroughARebuild(t *testing.T) {
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
-func TestAParkedClaimOfAnOlderEpochIsAdoptedFromItsLetter(t *testing.T) {
-	c := newCrew(t)
+func TestRetrier_ParkedClaimOfAnOlderEpochIsAdopted(t *testing.T) {
+	c := newFixture(t)
 	bad, good := poisoned(t, c)
 	c.Store.Cure("b-5")
 	c.recoverBeforeParking(t)
@@ -210,17 +210,17 @@ func TestAParkedClaimOfAnOlderEpochIsAdoptedFromItsLetter(t *testing.T) {
 		t.Fatalf("the ledger holds %d units after the recovery, want 8", f.Marked)
 	}
 	c.Time.Advance(ladder[0])
-	c.Store.FailBefore("CloseLetter", 1) // adopted, and the letter still there
-	if worker.NewClimber(c.worker).Round(t.Context()) == nil {
+	c.Store.FailBefore("CloseLetter", 1) // adopted, and the letter is still there
+	if worker.NewRetrier(c.worker).Round(t.Context()) == nil {
 		t.Error("the round hides the outage")
 	}
-	c.climb(t)
+	c.retryDue(t)
 	if got := c.letters(t); len(got) != 0 {
 		t.Errorf("letters are left: %+v", got)
 	}
-	c.enlist()
+	c.newWorker()
 	c.start(t)
-	c.drained(t)
+	c.waitDrained(t)
 	c.statuses(t, seckill.OrderPending, append(good, bad)...)
 	if f := c.Figures(t, c.Stored(t, 1)); f.Marked != 9 {
 		t.Errorf("the ledger holds %d units, want 9", f.Marked)
@@ -228,10 +228,10 @@ func TestAParkedClaimOfAnOlderEpochIsAdoptedFromItsLetter(t *testing.T) {
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
-// While the shard is closed nothing can be adopted: the entry waits, and what
-// is beside it does not.
-func TestAdoptionWaitsForTheRecovery(t *testing.T) {
-	c := newCrew(t)
+// While the shard is closed nothing can be adopted. The entry waits, and other
+// products go on.
+func TestOldEpoch_AdoptionWaitsForAClosedShard(t *testing.T) {
+	c := newFixture(t)
 	p := c.Open(t, 1, 5)
 	old := c.Buy(t, p, "a")[0]
 	p = c.rebuilt(t, 1)
@@ -244,6 +244,6 @@ func TestAdoptionWaitsForTheRecovery(t *testing.T) {
 	c.statuses(t, seckill.OrderQueued, old)
 	_, err := c.Embedded.Open(t.Context(), ledger.Shard{Product: 1, Group: 1, Epoch: p.Epoch})
 	rig.Must(t, err)
-	c.drained(t)
+	c.waitDrained(t)
 	c.statuses(t, seckill.OrderPending, old)
 }

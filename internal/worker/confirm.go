@@ -13,9 +13,9 @@ import (
 	"seckill/internal/store"
 )
 
-// confirm settles the deliveries of one product: confirmed, failed, adopted
-// or parked. When it returns nil, every claim of them is safe elsewhere and
-// the entries may be acknowledged.
+// confirm settles the deliveries of one product: each claim is confirmed,
+// failed, adopted or parked. When it returns nil, the store or the ledger has
+// every claim, and the entries may be acknowledged.
 func (w *Worker) confirm(ctx context.Context, deliveries []queue.Delivery) error {
 	var items, strays []store.Item
 	var ids []queue.ID
@@ -39,7 +39,7 @@ func (w *Worker) confirm(ctx context.Context, deliveries []queue.Delivery) error
 	}
 	fault.Point("worker.after_confirm")
 	outcome, err := w.adopt(ctx, b.old)
-	w.tellUnkept(b.product, outcome.Failed)
+	w.reportFailed(b.product, outcome.Failed)
 	if err != nil {
 		return err
 	}
@@ -47,27 +47,27 @@ func (w *Worker) confirm(ctx context.Context, deliveries []queue.Delivery) error
 	return nil
 }
 
-// batch is one product's items on their way into the store.
+// batch is the items of one product that are being written to the store.
 type batch struct {
 	worker  *Worker
 	product uint32
 	witness []queue.ID
-	park    []store.Parked // bad claims, to be written with the next transaction
-	old     []store.Item   // of an older epoch: to be adopted
+	park    []store.Parked // claims that cannot be written; the next transaction parks them
+	old     []store.Item   // items of an older epoch: to be adopted
 }
 
-// confirm writes items in one transaction. A batch that fails on its data is
-// split until the bad claim stands alone; that claim is parked in the next
-// transaction of the others, so that nothing waits behind it.
+// confirm writes items in one transaction. If the transaction fails because of
+// its data, confirm splits the batch until the bad claim is alone. The next
+// transaction of the others parks that claim, so nothing waits behind it.
 func (b *batch) confirm(ctx context.Context, items []store.Item) error {
 	if err := ctx.Err(); err != nil {
-		return err // stopping: a transaction may take long, and all of this is safe where it is
+		return err // stopping: a transaction may take long, and the entries stay in the queue
 	}
 	var outcomes []store.ConfirmOutcome
 	err := b.worker.untilAvailable(ctx, func(ctx context.Context) (err error) {
 		outcomes, err = b.worker.store.Confirm(ctx, store.ConfirmRequest{
 			ProductID: b.product, Items: items, Park: b.park, Witness: b.witness, ExpireAfter: b.worker.opt.ExpireAfter,
-			Committing: func() { b.worker.doubts.begin(items, b.park) },
+			Committing: func() { b.worker.maybeStored.begin(items, b.park) },
 		})
 		return err
 	})
@@ -75,7 +75,7 @@ func (b *batch) confirm(ctx context.Context, items []store.Item) error {
 	case err == nil:
 		b.park = nil
 		b.schedule(items, outcomes)
-		b.worker.tellUnkept(b.product, recovery.FailedPromises(items, outcomes))
+		b.worker.reportFailed(b.product, recovery.FailedPromises(items, outcomes))
 		for i, outcome := range outcomes {
 			if outcome == store.ConfirmOldEpoch {
 				b.old = append(b.old, items[i])
@@ -88,14 +88,15 @@ func (b *batch) confirm(ctx context.Context, items []store.Item) error {
 	case errors.Is(err, store.ErrShort), errors.Is(err, store.ErrEpoch), errors.Is(err, store.ErrUnavailable), ctx.Err() != nil:
 		return err
 	case seckill.CodeNotFound.In(err):
-		return err // the product's: no claim is bad, and no letter can be written
+		return err // the product is missing: no claim is bad, and no letter can be written
 	case len(items) == 0:
-		return err // the letters themselves are refused: the entries must wait
+		return err // the letters themselves fail: the entries must wait
 	case len(items) == 1 && len(b.park) == 0:
 		b.setAside(items, err.Error())
 		return nil
 	case len(items) == 1:
-		// Is it the item or a parked letter beside it? Write the letters alone.
+		// Find out whether the item or a parked letter beside it is bad: write
+		// the letters alone.
 		if err := b.parkRest(ctx); err != nil {
 			return err
 		}
@@ -108,8 +109,8 @@ func (b *batch) confirm(ctx context.Context, items []store.Item) error {
 	return b.confirm(ctx, items[half:])
 }
 
-// schedule has the new orders of a transaction expire. The store has counted
-// their time to pay from a moment before now.
+// schedule registers new orders for expiry. The store counted their time to pay
+// from an earlier moment, so none expires early.
 func (b *batch) schedule(items []store.Item, outcomes []store.ConfirmOutcome) {
 	expiry := b.worker.opt.Expiry
 	if expiry == nil {
@@ -126,14 +127,14 @@ func (b *batch) schedule(items []store.Item, outcomes []store.ConfirmOutcome) {
 	}
 }
 
-// tellUnkept lists promises that have just failed.
-func (w *Worker) tellUnkept(product uint32, failed []recovery.FailedPromise) {
-	if lost := recovery.TellFailedPromises(w.opt.Logger, product, failed); lost != nil {
+// reportFailed logs promises that have just failed, and alerts.
+func (w *Worker) reportFailed(product uint32, failed []recovery.FailedPromise) {
+	if lost := recovery.LogFailedPromises(w.opt.Logger, product, failed); lost != nil {
 		w.opt.OnAlert(alert.NotKept, product, lost)
 	}
 }
 
-// setAside puts items on the first rung of the ladder.
+// setAside parks items at the first step of the retry ladder.
 func (b *batch) setAside(items []store.Item, reason string) {
 	for _, item := range items {
 		b.park = append(b.park, store.Parked{Item: item, Reason: reason, Delay: b.worker.opt.Ladder[0]})
@@ -141,7 +142,7 @@ func (b *batch) setAside(items []store.Item, reason string) {
 	}
 }
 
-// parkRest writes letters that no other transaction took along.
+// parkRest writes the letters that no other transaction has written.
 func (b *batch) parkRest(ctx context.Context) error {
 	if len(b.park) == 0 {
 		return nil
@@ -155,7 +156,8 @@ func (b *batch) parkRest(ctx context.Context) error {
 	return nil
 }
 
-// adopt carries claims of older epochs into the present one, or fails them.
+// adopt reserves claims of older epochs again in the present epoch, or fails
+// them.
 func (w *Worker) adopt(ctx context.Context, items []store.Item) (recovery.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, storeDeadline)
 	defer cancel()

@@ -11,12 +11,12 @@ import (
 	"seckill/internal/queue"
 )
 
-// Crew is the workers of one instance: while one waits for the store, others
+// Crew is the workers of one instance. While one waits for the store, others
 // read, decode and acknowledge.
 type Crew []*Worker
 
-// NewCrew makes a crew of n workers with the same settings. The first has the
-// settings' name, the others a number behind it.
+// NewCrew makes n workers with the same settings. The first keeps the name of
+// the settings, the others append a number.
 func NewCrew(n int, q queue.Queue, s Store, lanes ledger.Writer, opt Options) Crew {
 	crew := make(Crew, n)
 	for i := range crew {
@@ -30,9 +30,9 @@ func NewCrew(n int, q queue.Queue, s Store, lanes ledger.Writer, opt Options) Cr
 	return crew
 }
 
-// Share divides the rate among so many workers, those of other instances
-// included, and reports whether that is another number than before. There are at
-// least those of the crew, also before they are counted.
+// Share divides the rate among the workers of all instances, and reports
+// whether their number has changed. Until others are counted, it is at least
+// the size of the crew.
 func (c Crew) Share(workers int) (changed bool) {
 	sharers := int64(max(workers, len(c)))
 	for _, w := range c {
@@ -41,7 +41,7 @@ func (c Crew) Share(workers int) (changed bool) {
 	return changed
 }
 
-// Run has each of the crew run, in a goroutine of its own, and waits for all.
+// Run runs each worker in its own goroutine, and waits for all.
 func (c Crew) Run(ctx context.Context) {
 	var running sync.WaitGroup
 	for _, w := range c {
@@ -50,7 +50,7 @@ func (c Crew) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// MayBeStored is Worker.MayBeStored for all of them.
+// MayBeStored reports whether Worker.MayBeStored is true for any of them.
 func (c Crew) MayBeStored(no seckill.OrderNo) bool {
 	return slices.ContainsFunc(c, func(w *Worker) bool { return w.MayBeStored(no) })
 }

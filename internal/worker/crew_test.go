@@ -12,15 +12,14 @@ import (
 	"seckill/test/rig"
 )
 
-// together is a store whose transactions wait for each other: the first ones
-// begin when so many are there.
-type together struct {
+// meetingStore holds transactions until one of each product has begun.
+type meetingStore struct {
 	worker.Store
 	meet sync.WaitGroup
 	once sync.Map // by product
 }
 
-func (s *together) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error) {
+func (s *meetingStore) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error) {
 	if _, again := s.once.LoadOrStore(req.ProductID, true); !again {
 		s.meet.Done()
 	}
@@ -34,12 +33,12 @@ func (s *together) Confirm(ctx context.Context, req store.ConfirmRequest) ([]sto
 	}
 }
 
-// Each worker of an instance has its own name, transaction and doubts; together
-// they write every order, once.
-func TestWorkersOfAnInstanceWriteAtTheSameTime(t *testing.T) {
+// Each worker of an instance has its own name, transaction and maybeStored set.
+// Together they write every order once.
+func TestCrew_WorkersWriteAtTheSameTime(t *testing.T) {
 	const members = 3
-	c := newCrew(t)
-	meeting := &together{Store: c.Store}
+	c := newFixture(t)
+	meeting := &meetingStore{Store: c.Store}
 	meeting.meet.Add(members)
 	crew := worker.NewCrew(members, c.queue, meeting, c.Lanes, c.options(func(o *worker.Options) { o.BatchSize, o.BatchWait = 1, time.Millisecond }))
 	var nos []seckill.OrderNo
@@ -52,10 +51,10 @@ func TestWorkersOfAnInstanceWriteAtTheSameTime(t *testing.T) {
 		defer close(done)
 		crew.Run(ctx)
 	}()
-	c.drained(t)
+	c.waitDrained(t)
 	c.statuses(t, seckill.OrderPending, nos...)
 	for _, no := range nos {
-		rig.Until(t, "the order is in no doubt", func() bool { return !crew.MayBeStored(no) })
+		rig.Until(t, "the order is acknowledged", func() bool { return !crew.MayBeStored(no) })
 	}
 	cancel()
 	select {

@@ -17,14 +17,14 @@ import (
 	"seckill/test/rig"
 )
 
-// crew is a rig with a worker that can be started and stopped.
-type crew struct {
+// fixture is a rig with a worker that can be started and stopped.
+type fixture struct {
 	*rig.Rig
 	queue  *faultyQueue
-	store  worker.Store // the rig's, unless a test has its own
+	store  worker.Store // the rig's, unless a test sets its own
 	worker *worker.Worker
 	stop   func()
-	// stopping closes when the worker was asked to stop.
+	// stopping is closed when the worker is asked to stop.
 	stopping chan struct{}
 
 	mu       sync.Mutex
@@ -39,25 +39,25 @@ type trouble struct {
 	err     error
 }
 
-// ladder is short: its steps are made by moving the clock.
+// ladder is short. Tests take its steps by advancing the clock.
 var ladder = []time.Duration{time.Minute, 2 * time.Minute}
 
-func newCrew(t *testing.T, changes ...func(*worker.Options)) *crew {
+func newFixture(t *testing.T, changes ...func(*worker.Options)) *fixture {
 	t.Helper()
 	t.Parallel() // most of them wait
-	c := &crew{Rig: rig.New(t)}
+	c := &fixture{Rig: rig.New(t)}
 	c.queue = &faultyQueue{inner: func() queue.Queue { return c.Queue }}
 	c.store = c.Store
-	c.enlist(changes...)
+	c.newWorker(changes...)
 	return c
 }
 
-// enlist makes the worker anew, as a start does.
-func (c *crew) enlist(changes ...func(*worker.Options)) {
+// newWorker makes the worker again, as after a restart.
+func (c *fixture) newWorker(changes ...func(*worker.Options)) {
 	c.worker = worker.New(c.queue, c.store, c.Lanes, c.options(changes...))
 }
 
-func (c *crew) options(changes ...func(*worker.Options)) worker.Options {
+func (c *fixture) options(changes ...func(*worker.Options)) worker.Options {
 	opt := worker.Options{
 		Name: "worker", BatchSize: 100, BatchWait: time.Millisecond, Ladder: ladder, DiscardAfter: 24 * time.Hour,
 		ExpireAfter: 30 * time.Minute, Logger: slog.New(slog.DiscardHandler), Now: c.Time.Now, Gatherer: c.Mover,
@@ -83,8 +83,8 @@ func (c *crew) options(changes ...func(*worker.Options)) worker.Options {
 	return opt
 }
 
-// start runs the worker until stop, or the test's end.
-func (c *crew) start(t *testing.T) {
+// start runs the worker until stop is called or the test ends.
+func (c *fixture) start(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done, stopping := make(chan error, 1), make(chan struct{})
@@ -102,32 +102,32 @@ func (c *crew) start(t *testing.T) {
 	t.Cleanup(c.stop)
 }
 
-func (c *crew) settled() []int {
+func (c *fixture) settled() []int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.batches)
 }
 
-func (c *crew) troubled() []trouble {
+func (c *fixture) troubled() []trouble {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.troubles)
 }
 
-func (c *crew) alerted() []alert.Kind {
+func (c *fixture) alerted() []alert.Kind {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.alerts)
 }
 
-// drained waits until the queue is empty.
-func (c *crew) drained(t *testing.T) {
+// waitDrained waits until the queue is empty.
+func (c *fixture) waitDrained(t *testing.T) {
 	t.Helper()
 	rig.Until(t, "the queue is empty", func() bool { return c.Depth(t, 0) == 0 })
 }
 
-// statuses checks the orders' statuses.
-func (c *crew) statuses(t *testing.T, want seckill.OrderStatus, nos ...seckill.OrderNo) {
+// statuses checks the status of each order.
+func (c *fixture) statuses(t *testing.T, want seckill.OrderStatus, nos ...seckill.OrderNo) {
 	t.Helper()
 	for _, no := range nos {
 		if got := c.Status(t, no); got != want {
@@ -136,7 +136,7 @@ func (c *crew) statuses(t *testing.T, want seckill.OrderStatus, nos ...seckill.O
 	}
 }
 
-func (c *crew) letters(t *testing.T) []store.Letter {
+func (c *fixture) letters(t *testing.T) []store.Letter {
 	t.Helper()
 	letters, err := c.Store.Letters(t.Context(), store.LetterFilter{Limit: 1000})
 	rig.Must(t, err)
@@ -157,7 +157,7 @@ type faultyQueue struct {
 
 	mu          sync.Mutex
 	failAck     int
-	failReceive int // after one that brought something
+	failReceive int // after a receive that returned entries
 	failJoin    int
 }
 

@@ -11,23 +11,25 @@ import (
 	"seckill/internal/store"
 )
 
-// lookDeadline bounds one look at the queue.
+// lookDeadline bounds one check of the queue.
 const lookDeadline = 5 * time.Second
 
-// Guard compares what the store has confirmed with what the queue has. Each
-// worker has its own; whoever rebuilds ledgers has one to ask first.
+// Guard compares the entries that the store has confirmed with those in the
+// queue. Each worker has a guard. A rebuild of a ledger uses one too.
 type Guard struct {
 	Queue queue.Queue
 	Store Store
-	// OnTrouble is as in Options.
+	// OnTrouble is the same as in Options.
 	OnTrouble func(product uint32, err error)
 }
 
-// Look asks the queue for what the store has confirmed, and reports whether
-// something is lost. A rebuild does so before it opens an epoch: a loss that is
-// noticed only after it would have every product rebuilt once more. So does an
-// instance that sells and does not consume: of a ledger that was set back to
-// before it knew it, only the store can tell.
+// Look checks whether the queue still has what the store has confirmed, and
+// reports whether entries are lost.
+//
+// A rebuild calls it before it opens an epoch. Otherwise a loss that is noticed
+// later would rebuild every product again. An instance that sells without a
+// worker calls it too: if the ledger was set back to before the instance
+// connected, only the store shows it.
 func (g *Guard) Look(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, lookDeadline)
 	defer cancel()
@@ -35,15 +37,14 @@ func (g *Guard) Look(ctx context.Context) (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("read witness: %w", err)
 	}
-	lost, unheard := g.Queue.Lost(ctx, known)
+	lost, lookErr := g.Queue.Lost(ctx, known)
 	if len(lost) > 0 {
 		err = g.lost(ctx, lost)
 	}
-	return len(lost) > 0, errors.Join(err, unheard)
+	return len(lost) > 0, errors.Join(err, lookErr)
 }
 
-// markAll marks every current product that was preheated for recovery in the
-// store.
+// markAll marks every current product that was preheated for recovery.
 func (g *Guard) markAll(ctx context.Context) error {
 	products, err := g.Store.CurrentProducts(ctx)
 	if err != nil {
@@ -59,9 +60,9 @@ func (g *Guard) markAll(ctx context.Context) error {
 	return nil
 }
 
-// lost has a loss noticed once: every product is marked for recovery in the
-// store, and in place of the witnesses that are gone stand those that the queue
-// has.
+// lost handles a loss once, whichever instance finds it. It marks every product
+// for recovery in the store. It replaces each lost witness by the one that the
+// queue has.
 func (g *Guard) lost(ctx context.Context, lost []queue.ID) error {
 	noticed, err := g.Store.WitnessLost(ctx, lost, g.remembered(ctx, lost))
 	if err != nil {
@@ -75,8 +76,8 @@ func (g *Guard) lost(ctx context.Context, lost []queue.ID) error {
 	return err
 }
 
-// remembered is what the queue has of streams that lost a witness. Of one that
-// does not answer it is told later, by takeOver.
+// remembered returns the witnesses that the queue has of streams that lost one.
+// A stream that does not answer is missing; takeOver asks for it later.
 func (g *Guard) remembered(ctx context.Context, lost []queue.ID) []queue.ID {
 	carried, _ := g.Queue.HighestWitness(ctx)
 	return slices.DeleteFunc(carried, func(id queue.ID) bool {
@@ -84,11 +85,10 @@ func (g *Guard) remembered(ctx context.Context, lost []queue.ID) []queue.ID {
 	})
 }
 
-// takeOver raises the store's witness to what the queue remembers, by a
-// confirmation of nothing, and returns that: after a loss it is of before, and
-// above the store's nothing; it must not pass for a loss of the store's. A
-// store without products has nothing to confirm it with, and nothing to
-// recover.
+// takeOver raises the witness of the store to the one that the queue remembers,
+// by a confirmation without items. After a loss, the queue's witness is older
+// than the loss and the store has none. Without this step, the store would look
+// older than the queue. A store without products has nothing to recover.
 func (g *Guard) takeOver(ctx context.Context) ([]queue.ID, error) {
 	products, err := g.Store.Products(ctx, store.ProductFilter{Limit: 1})
 	if err != nil {

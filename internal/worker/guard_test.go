@@ -11,27 +11,27 @@ import (
 	"seckill/test/rig"
 )
 
-// A journal is lost, and whoever rebuilds the first product asks for the
-// witness before. All products are marked then, once, and workers find nothing
-// to say when they acknowledge again: one loss, one epoch.
-func TestALossThatARebuildNoticesIsOneRecoveryOfEveryProduct(t *testing.T) {
-	c := newCrew(t)
+// A journal is lost, and the rebuild of the first product checks the witness
+// before. Then all products are marked once. The workers find no loss when they
+// acknowledge again: one loss is one new epoch.
+func TestGuard_LossIsOneRecoveryOfEveryProduct(t *testing.T) {
+	c := newFixture(t)
 	nos := c.Buy(t, c.Open(t, 1, 9), "a")
 	nos = append(nos, c.Buy(t, c.Open(t, 2, 9), "a")...)
 	c.Product(t, 3, 9) // never preheated
 	c.start(t)
-	c.drained(t)
+	c.waitDrained(t)
 	c.stop()
 	c.LoseJournal(t)
 
 	guard := worker.Guard{Queue: c.Queue, Store: c.Store, OnTrouble: func(product uint32, _ error) {
 		if product != 0 {
-			t.Errorf("told of product %d", product)
+			t.Errorf("recovery requested for product %d", product)
 		}
 	}}
-	c.Store.FailAfter("WitnessLost", 1) // told or not, it is done
+	c.Store.FailAfter("WitnessLost", 1) // the reply is lost, but the change is made
 	if _, err := guard.Look(t.Context()); err == nil {
-		t.Fatal("the lost reply was not told")
+		t.Fatal("the lost reply was not returned as an error")
 	}
 	for range 2 {
 		_, err := guard.Look(t.Context())
@@ -52,9 +52,9 @@ func TestALossThatARebuildNoticesIsOneRecoveryOfEveryProduct(t *testing.T) {
 		rig.Must(t, err)
 		nos = append(nos, c.Buy(t, c.Stored(t, id), "b")...)
 	}
-	c.enlist()
+	c.newWorker()
 	c.start(t)
-	c.drained(t)
+	c.waitDrained(t)
 	c.stop()
 	c.statuses(t, seckill.OrderPending, nos...)
 	if got := c.troubled(); len(got) != 0 {
@@ -68,25 +68,25 @@ func TestALossThatARebuildNoticesIsOneRecoveryOfEveryProduct(t *testing.T) {
 	}
 }
 
-// The operator is told of a loss once.
-func TestALossThatARebuildNoticesIsToldOnce(t *testing.T) {
-	c := newCrew(t)
+// The operator gets one alert for a loss.
+func TestGuard_LossIsReportedOnce(t *testing.T) {
+	c := newFixture(t)
 	c.Buy(t, c.Open(t, 1, 9), "a")
 	c.start(t)
-	c.drained(t)
+	c.waitDrained(t)
 	c.stop()
 	c.LoseJournal(t)
 	var told []error
 	guard := worker.Guard{Queue: c.Queue, Store: c.Store, OnTrouble: func(_ uint32, err error) { told = append(told, err) }}
 	c.Store.FailBefore("WitnessLost", 1)
 	if _, err := guard.Look(t.Context()); err == nil || c.Stored(t, 1).Rebuilding {
-		t.Fatalf("without the store it said %v", err)
+		t.Fatalf("Look without the store: %v", err)
 	}
 	for range 2 {
 		_, err := guard.Look(t.Context())
 		rig.Must(t, err)
 	}
 	if len(told) != 1 || !errors.Is(told[0], queue.ErrLost) || !c.Stored(t, 1).Rebuilding {
-		t.Errorf("told %v, marked %v", told, c.Stored(t, 1).Rebuilding)
+		t.Errorf("reported %v, marked %v", told, c.Stored(t, 1).Rebuilding)
 	}
 }

@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	// holdDelay is how long a product's entries wait that wait for a recovery.
+	// holdDelay is the delay between two tries of a product whose entries wait
+	// for a recovery.
 	holdDelay = 500 * time.Millisecond
-	// lockedDelay is how long they wait behind somebody who holds the product's
-	// row. To find out that it is still held takes the store's time as well as
-	// the worker's, seconds of it, in which no other product is served.
+	// lockedDelay is the delay after a locked product row. A try on a locked
+	// row takes seconds of the store and the worker, and no other product is
+	// served meanwhile.
 	lockedDelay = 5 * time.Second
-	// heldMost bounds the claims that wait for recoveries, of all products
-	// together: a quarter of a kilobyte each, so 50 MB. Beyond it nothing more is
-	// received until some are settled, and an operator is told. The queue gives
-	// back first what it was handed back first, so that handing one product's
-	// entries back would not let another's pass.
-	heldMost = 200_000
+	// maxHeld bounds the claims that wait for recoveries, of all products
+	// together: 50 MB at 250 bytes each. Above it, the worker receives nothing
+	// more until some are settled, and alerts. Handing entries back would not
+	// help: the queue delivers them again before those of other products.
+	maxHeld = 200_000
 )
 
-// holds are the entries that wait, by product: what one of a product waits for,
-// all of it wait for. One try of a few is made for all in each delay, so that
-// a product in trouble costs the others next to nothing however much it has.
+// holds are the waiting entries, by product. If one entry of a product waits,
+// all its later entries wait too. After each delay the worker tries a few of
+// them once, so a product in trouble costs the others little.
 type holds struct {
 	products map[uint32]*held
 	claims   int
@@ -38,7 +38,8 @@ type held struct {
 	retryAt    time.Time
 }
 
-// add has a product's entries wait for a delay, or with those that wait already.
+// add holds entries of one product until retryAt, together with those that
+// already wait.
 func (h *holds) add(deliveries []queue.Delivery, retryAt time.Time) {
 	product := deliveries[0].Entry.ProductID
 	of := h.products[product]
@@ -51,7 +52,7 @@ func (h *holds) add(deliveries []queue.Delivery, retryAt time.Time) {
 	h.claims += countClaims(deliveries)
 }
 
-// waiting is until when a product waits; zero when it does not.
+// waiting returns the time until which a product waits, or zero if it does not.
 func (h *holds) waiting(product uint32) time.Time {
 	if of := h.products[product]; of != nil {
 		return of.retryAt
@@ -59,7 +60,7 @@ func (h *holds) waiting(product uint32) time.Time {
 	return time.Time{}
 }
 
-// next is when the first product is to be tried again; zero without any.
+// next returns the time of the earliest retry, or zero if nothing waits.
 func (h *holds) next() (at time.Time) {
 	for _, of := range h.products {
 		if at.IsZero() || of.retryAt.Before(at) {
@@ -69,8 +70,8 @@ func (h *holds) next() (at time.Time) {
 	return at
 }
 
-// take takes entries whose time has come, of at most limit claims together
-// (one entry, if that alone has more).
+// take removes and returns entries that are due. Together they have at most
+// limit claims, or one entry if that alone has more.
 func (h *holds) take(now time.Time, limit int) (due []queue.Delivery) {
 	claims := 0
 	for product, of := range h.products {
@@ -96,9 +97,9 @@ func (h *holds) take(now time.Time, limit int) (due []queue.Delivery) {
 	return due
 }
 
-// full tells an operator when nothing more can be received.
+// full alerts and returns true if the worker can hold no more claims.
 func (w *Worker) full() bool {
-	if w.held.claims < heldMost {
+	if w.held.claims < maxHeld {
 		return false
 	}
 	w.opt.OnAlert(alert.TooManyWait, 0,
@@ -106,7 +107,7 @@ func (w *Worker) full() bool {
 	return true
 }
 
-// hold keeps entries for later without acknowledging them.
+// hold keeps entries for later and does not acknowledge them.
 func (w *Worker) hold(deliveries []queue.Delivery, delay time.Duration) {
 	retryAt := time.Now().Add(delay)
 	for _, group := range byProduct(deliveries) {
@@ -114,7 +115,7 @@ func (w *Worker) hold(deliveries []queue.Delivery, delay time.Duration) {
 	}
 }
 
-// delayAfter is how long entries wait that could not be settled.
+// delayAfter returns the delay after a failure to settle entries.
 func delayAfter(err error) time.Duration {
 	if errors.Is(err, store.ErrLocked) {
 		return lockedDelay
@@ -122,7 +123,7 @@ func delayAfter(err error) time.Duration {
 	return holdDelay
 }
 
-// holdNew has entries wait without a try whose product waits, and returns the
+// holdNew holds the new entries of products that already wait, and returns the
 // others.
 func (w *Worker) holdNew(received []queue.Delivery) (others []queue.Delivery) {
 	for _, group := range byProduct(received) {

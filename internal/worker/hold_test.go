@@ -10,10 +10,10 @@ import (
 	"seckill/test/rig"
 )
 
-// However many entries wait of a product that the store does not know: an
-// operator is told, and the other products go on.
-func TestAProductInTroubleDoesNotStopTheOthers(t *testing.T) {
-	c := newCrew(t)
+// Many entries of a product that the store does not know raise an alert, and
+// other products go on.
+func TestHold_UnknownProductDoesNotStopOthers(t *testing.T) {
+	c := newFixture(t)
 	p, q := c.Open(t, 1, 2000), c.Open(t, 2, 10)
 	var stuck []seckill.OrderNo
 	for _, buyer := range buyers("b", 1100) {
@@ -27,14 +27,14 @@ func TestAProductInTroubleDoesNotStopTheOthers(t *testing.T) {
 	if calls := c.Store.Calls("Confirm"); calls > 200 {
 		t.Errorf("%d transactions were tried for the product in trouble", calls)
 	}
-	rig.Until(t, "an operator is told", func() bool {
+	rig.Until(t, "an operator is alerted", func() bool {
 		return slices.Contains(c.alerted(), alert.NoProduct)
 	})
 	if letters := c.letters(t); len(letters) != 0 || c.Depth(t, 1) != int64(len(stuck)) {
-		t.Errorf("%d claims were parked, %d wait", len(letters), c.Depth(t, 1))
+		t.Errorf("%d claims were parked, %d are queued", len(letters), c.Depth(t, 1))
 	}
 	c.Exec(t, `UPDATE tb_seckill_product SET id = 1 WHERE id = 99`)
-	c.drained(t)
+	c.waitDrained(t)
 	c.statuses(t, seckill.OrderPending, stuck...)
 	storetest.CheckPromises(t, c.Store, 1)
 }

@@ -15,53 +15,54 @@ import (
 
 const (
 	lettersPerRound = 100
-	climbAtOnce     = 4 // products
-	// climbTimeout bounds the adoption of one letter of an older epoch, which
+	retryAtOnce     = 4 // products
+	// retryTimeout bounds the adoption of one letter of an older epoch, which
 	// needs the ledger.
-	climbTimeout = 3 * time.Second
+	retryTimeout = 3 * time.Second
 )
 
-// Climber retries parked claims and discards dead ones past their age. It
-// shares a worker's settings, not its consumer.
-type Climber struct {
+// Retrier retries parked claims, and discards dead letters after DiscardAfter.
+// It uses the settings of a worker, and consumes nothing.
+type Retrier struct {
 	*Worker
 	aside background.Shelf[uint32] // products whose ledger did not answer
 }
 
-// NewClimber makes a climber with the worker's settings.
-func NewClimber(w *Worker) *Climber { return &Climber{Worker: w} }
+// NewRetrier makes a retrier with the settings of the worker.
+func NewRetrier(w *Worker) *Retrier { return &Retrier{Worker: w} }
 
-// Round retries the letters whose time has come, once each, and discards dead
-// ones past their age. What one product cannot do holds up no other's letters.
-// Call it about once a second, in one place of the cluster (twice at once is
-// harmless: Confirm is idempotent).
-func (w *Climber) Round(ctx context.Context) error {
-	climbing, cancel := context.WithCancelCause(ctx)
+// Round retries each due letter once, and discards old dead letters. If a
+// product fails, the letters of other products go on. Call it about once a
+// second, on one instance. Two calls at once are harmless, because Confirm is
+// idempotent.
+func (w *Retrier) Round(ctx context.Context) error {
+	roundCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	err := background.Work[uint32, store.Letter]{
-		Shelf: &w.aside, AtOnce: climbAtOnce, Due: w.store.LettersDue, Limit: lettersPerRound,
+		Shelf: &w.aside, AtOnce: retryAtOnce, Due: w.store.LettersDue, Limit: lettersPerRound,
 		Key: func(l *store.Letter) uint32 { return l.Item.ProductID },
 		Do: func(ctx context.Context, _ uint32, letters []store.Letter) error {
-			err := w.climb(ctx, letters)
+			err := w.retryLetters(ctx, letters)
 			if errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrLocked) && !errors.Is(err, background.ErrNoAnswer) {
-				cancel(err) // an outage of the store is everybody's
+				cancel(err) // an outage of the store stops all products
 			}
 			return err
 		},
-	}.Round(climbing)
-	if climbing.Err() != nil {
+	}.Round(roundCtx)
+	if roundCtx.Err() != nil {
 		return err
 	}
 	_, discarded := w.store.DiscardDead(ctx, w.opt.DiscardAfter, lettersPerRound)
 	return errors.Join(err, discarded)
 }
 
-// climb tries letters of one product, until the ledger or the store is away.
-func (w *Climber) climb(ctx context.Context, letters []store.Letter) error {
+// retryLetters tries letters of one product, until the ledger or the store is
+// away.
+func (w *Retrier) retryLetters(ctx context.Context, letters []store.Letter) error {
 	var errs []error
 	var later error
 	for _, letter := range letters {
-		err := w.climbOne(ctx, letter)
+		err := w.retryOne(ctx, letter)
 		if errors.Is(err, background.ErrLater) {
 			later = err
 			continue
@@ -74,10 +75,11 @@ func (w *Climber) climb(ctx context.Context, letters []store.Letter) error {
 	return cmp.Or(errors.Join(errs...), later)
 }
 
-// climbOne tries a letter. An outage of the store ends the round and burns no
-// attempt; a store that is short means recover, and burns none either. Such a
-// letter is ErrLater: it must not hide those behind it.
-func (w *Climber) climbOne(ctx context.Context, letter store.Letter) error {
+// retryOne tries one letter. If the store is away, the round ends. If the store
+// is short, the product is marked for recovery, and the letter returns ErrLater
+// so that it does not hide the letters behind it. Neither case counts as an
+// attempt.
+func (w *Retrier) retryOne(ctx context.Context, letter store.Letter) error {
 	item := letter.Item
 	item.LetterID = letter.ID
 	outcomes, err := w.store.Confirm(ctx, store.ConfirmRequest{
@@ -87,23 +89,23 @@ func (w *Climber) climbOne(ctx context.Context, letter store.Letter) error {
 	case errors.Is(err, store.ErrUnavailable):
 		return err
 	case errors.Is(err, store.ErrShort):
-		w.short(ctx, item.ProductID, item.Epoch, err)
+		w.requestRecovery(ctx, item.ProductID, item.Epoch, err)
 		return background.ErrLater
 	case errors.Is(err, store.ErrEpoch):
 		w.opt.OnAlert(alert.Disagree, item.ProductID, err)
 		return background.ErrLater
 	case err == nil && outcomes[0] == store.ConfirmOldEpoch:
 		var outcome recovery.Outcome
-		err := background.Within(ctx, climbTimeout, func(ctx context.Context) (err error) {
+		err := background.Within(ctx, retryTimeout, func(ctx context.Context) (err error) {
 			outcome, err = w.adopt(ctx, []store.Item{item})
 			return err
 		})
 		for _, failure := range outcome.Failed {
-			w.tellFailed(&letter, failure.Reason)
+			w.reportParkedFailed(&letter, failure.Reason)
 		}
 		return err
 	case err == nil && outcomes[0].FailedFor() != "":
-		w.tellFailed(&letter, outcomes[0].FailedFor())
+		w.reportParkedFailed(&letter, outcomes[0].FailedFor())
 		return nil
 	case err == nil:
 		w.opt.Logger.Info("parked claim settled", "order_no", item.Claim.OrderNo.String(), "attempts", letter.Attempts+1)
@@ -118,9 +120,9 @@ func (w *Climber) climbOne(ctx context.Context, letter store.Letter) error {
 	return w.store.LetterFailed(ctx, letter.ID, err.Error(), delay)
 }
 
-// tellFailed tells that a claim has ended as a failed order: its buyer was
-// promised one, and has waited for it longer than others.
-func (w *Climber) tellFailed(letter *store.Letter, reason string) {
+// reportParkedFailed logs and alerts that a parked claim ended as a failed
+// order: its buyer was promised one, and has waited longer than others.
+func (w *Retrier) reportParkedFailed(letter *store.Letter, reason string) {
 	no, product := letter.Item.Claim.OrderNo, letter.Item.ProductID
 	w.opt.Logger.Warn("parked claim failed", "order_no", no.String(), "product", product, "reason", reason)
 	w.opt.OnAlert(alert.ParkedFailed, product, fmt.Errorf("order %s, letter %d: %s", no, letter.ID, reason))

@@ -18,27 +18,28 @@ import (
 	"seckill/test/rig"
 )
 
-// poisoned runs a sale of which one claim is bad, and returns the bad one.
-func poisoned(t *testing.T, c *crew) (bad seckill.OrderNo, good []seckill.OrderNo) {
+// poisoned runs a sale with one bad claim, and returns its order number and
+// those of the others.
+func poisoned(t *testing.T, c *fixture) (bad seckill.OrderNo, good []seckill.OrderNo) {
 	t.Helper()
 	p := c.Open(t, 1, 20)
 	names := buyers("b", 9)
 	c.Store.Poison(names[5])
-	nos := c.Buy(t, p, names...) // one entry: all wait behind the bad one
+	nos := c.Buy(t, p, names...) // one entry: all are behind the bad one
 	c.start(t)
-	c.drained(t)
+	c.waitDrained(t)
 	c.stop()
 	bad = nos[5]
 	return bad, slices.Delete(nos, 5, 6)
 }
 
-func (c *crew) climb(t *testing.T) {
+func (c *fixture) retryDue(t *testing.T) {
 	t.Helper()
-	rig.Must(t, worker.NewClimber(c.worker).Round(t.Context()))
+	rig.Must(t, worker.NewRetrier(c.worker).Round(t.Context()))
 }
 
-func TestABadClaimIsParkedAloneAndTheOthersConfirm(t *testing.T) {
-	c := newCrew(t)
+func TestConfirm_BadClaimIsParkedAndOthersConfirm(t *testing.T) {
+	c := newFixture(t)
 	bad, good := poisoned(t, c)
 	c.statuses(t, seckill.OrderPending, good...)
 	c.statuses(t, seckill.OrderQueued, bad)
@@ -53,13 +54,13 @@ func TestABadClaimIsParkedAloneAndTheOthersConfirm(t *testing.T) {
 		t.Errorf("the ledger holds %d units, want 9: a parked claim keeps its unit", f.Marked)
 	}
 
-	c.climb(t) // too early: nothing happens
+	c.retryDue(t) // too early: nothing happens
 	if got := c.letters(t); got[0].Attempts != 1 {
 		t.Errorf("the letter was tried before its time: %+v", got)
 	}
 	c.Store.Cure("b-5")
 	c.Time.Advance(ladder[0])
-	c.climb(t)
+	c.retryDue(t)
 	c.statuses(t, seckill.OrderPending, bad)
 	if got := c.letters(t); len(got) != 0 {
 		t.Errorf("letters are left: %+v", got)
@@ -67,10 +68,10 @@ func TestABadClaimIsParkedAloneAndTheOthersConfirm(t *testing.T) {
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
-func TestSeveralBadClaimsAreAllParked(t *testing.T) {
+func TestConfirm_SeveralBadClaimsAreAllParked(t *testing.T) {
 	for _, bad := range [][]int{{0}, {0, 1}, {3, 4}, {0, 6}, {6}, {0, 1, 2, 3, 4, 5, 6}} {
 		t.Run(fmt.Sprint(bad), func(t *testing.T) {
-			c := newCrew(t)
+			c := newFixture(t)
 			p := c.Open(t, 1, 20)
 			names := buyers("b", 7)
 			for _, i := range bad {
@@ -78,7 +79,7 @@ func TestSeveralBadClaimsAreAllParked(t *testing.T) {
 			}
 			nos := c.Buy(t, p, names...)
 			c.start(t)
-			c.drained(t)
+			c.waitDrained(t)
 			for i, no := range nos {
 				want := seckill.OrderPending
 				if slices.Contains(bad, i) {
@@ -93,12 +94,12 @@ func TestSeveralBadClaimsAreAllParked(t *testing.T) {
 	}
 }
 
-func TestAnExhaustedLadderIsADeadLetterAndAnAlert(t *testing.T) {
-	c := newCrew(t)
+func TestRetrier_LastFailedTryIsADeadLetterAndAnAlert(t *testing.T) {
+	c := newFixture(t)
 	bad, _ := poisoned(t, c)
 	for i, step := range ladder {
 		c.Time.Advance(step)
-		c.climb(t)
+		c.retryDue(t)
 		letter := c.letters(t)[0]
 		if last := i == len(ladder)-1; letter.Dead != last || letter.Attempts != i+2 {
 			t.Fatalf("after step %d the letter is %+v", i, letter)
@@ -108,42 +109,42 @@ func TestAnExhaustedLadderIsADeadLetterAndAnAlert(t *testing.T) {
 		t.Fatalf("alerts are %v", got)
 	}
 	if names := fmt.Sprintf("order %s, dead letter %d: ", bad, c.letters(t)[0].ID); !strings.HasPrefix(c.causes[0].Error(), names) {
-		t.Errorf("the alert says %q, and not %q", c.causes[0], names)
+		t.Errorf("the alert is %q, want the prefix %q", c.causes[0], names)
 	}
 	c.Time.Advance(12 * time.Hour)
-	c.climb(t)
+	c.retryDue(t)
 	if letter := c.letters(t)[0]; !letter.Dead {
 		t.Error("a dead letter was tried without the operator")
 	}
 
-	// The operator's retry gives it a fresh ladder, and it may yet succeed.
+	// A retry by the operator starts the ladder again, and may succeed.
 	letter, err := c.Store.RetryLetter(t.Context(), c.letters(t)[0].ID, rig.Operator)
 	rig.Must(t, err)
 	if letter.Dead || letter.Attempts != 0 {
 		t.Errorf("the letter is %+v after retry", letter)
 	}
 	c.Store.Cure("b-5")
-	c.climb(t)
+	c.retryDue(t)
 	c.statuses(t, seckill.OrderPending, bad)
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
-func TestAParkedClaimThatFailsRaisesAnAlert(t *testing.T) {
-	for reason, happen := range map[string]func(t *testing.T, c *crew){ // between the claim's parking and its retry
-		seckill.ReasonLost: func(t *testing.T, c *crew) {
+func TestRetrier_ParkedClaimThatFailsAlerts(t *testing.T) {
+	for reason, happen := range map[string]func(t *testing.T, c *fixture){ // what happens between the parking of the claim and its retry
+		seckill.ReasonLost: func(t *testing.T, c *fixture) {
 			c.Buy(t, c.recoverBeforeParking(t), "quick")
 		},
-		seckill.ReasonLimit: func(t *testing.T, c *crew) {
+		seckill.ReasonLimit: func(t *testing.T, c *fixture) {
 			c.Buy(t, c.recoverBeforeParking(t), "slow")
 		},
-		seckill.ReasonDuplicate: func(t *testing.T, c *crew) {
+		seckill.ReasonDuplicate: func(t *testing.T, c *fixture) {
 			again := c.Claim(1, "slow")
 			again.Key = "k"
 			c.Reserve(t, c.recoverBeforeParking(t), again)
 		},
 	} {
 		t.Run(reason, func(t *testing.T) {
-			crew := newCrew(t)
+			crew := newFixture(t)
 			p := crew.Open(t, 1, 1)
 			claim := crew.Claim(1, "slow")
 			claim.Key = "k"
@@ -153,7 +154,7 @@ func TestAParkedClaimThatFailsRaisesAnAlert(t *testing.T) {
 			crew.Store.Cure(claim.Buyer)
 			happen(t, crew)
 			crew.Time.Advance(ladder[0])
-			crew.climb(t)
+			crew.retryDue(t)
 			o, err := crew.Store.Order(t.Context(), claim.OrderNo)
 			rig.Must(t, err)
 			if o.Status != seckill.OrderFailed || o.Reason != reason {
@@ -163,25 +164,25 @@ func TestAParkedClaimThatFailsRaisesAnAlert(t *testing.T) {
 				t.Fatalf("alerts are %v", got)
 			}
 			if got := crew.causes[0].Error(); !strings.HasPrefix(got, "order "+claim.OrderNo.String()+", letter ") || !strings.HasSuffix(got, ": "+reason) {
-				t.Errorf("the alert says %q, and not which order and %q", got, reason)
+				t.Errorf("the alert is %q, want the order number and %q", got, reason)
 			}
-			crew.climb(t)
+			crew.retryDue(t)
 			if got := len(crew.alerted()); got != 1 {
-				t.Errorf("%d alerts of one failure", got)
+				t.Errorf("%d alerts for one failure", got)
 			}
 		})
 	}
 }
 
-func TestADeadLetterIsDiscardedByItsAge(t *testing.T) {
-	c := newCrew(t)
+func TestRetrier_OldDeadLetterIsDiscarded(t *testing.T) {
+	c := newFixture(t)
 	bad, _ := poisoned(t, c)
 	for _, step := range ladder {
 		c.Time.Advance(step)
-		c.climb(t)
+		c.retryDue(t)
 	}
 	c.Time.Advance(25 * time.Hour)
-	c.climb(t)
+	c.retryDue(t)
 	o, err := c.Store.Order(t.Context(), bad)
 	rig.Must(t, err)
 	if o.Status != seckill.OrderFailed || o.Reason != seckill.ReasonDiscarded {
@@ -194,31 +195,32 @@ func TestADeadLetterIsDiscardedByItsAge(t *testing.T) {
 	}
 }
 
-func TestAnOutageOfTheStoreEndsTheRoundAndBurnsNoAttempt(t *testing.T) {
-	c := newCrew(t)
+func TestRetrier_StoreOutageEndsTheRoundAndCostsNoAttempt(t *testing.T) {
+	c := newFixture(t)
 	poisoned(t, c)
 	c.Time.Advance(ladder[0])
 	c.Store.Cure("b-5")
 	c.Store.FailBefore("Confirm", 1)
-	if err := worker.NewClimber(c.worker).Round(t.Context()); err == nil {
+	if err := worker.NewRetrier(c.worker).Round(t.Context()); err == nil {
 		t.Error("the round hides the outage")
 	}
 	if got := c.letters(t)[0].Attempts; got != 1 {
 		t.Errorf("attempts are %d, want 1", got)
 	}
-	c.climb(t)
+	c.retryDue(t)
 	if got := len(c.letters(t)); got != 0 {
 		t.Errorf("%d letters are left", got)
 	}
 }
 
-// conflicting is a store whose product others change each time we try.
-type conflicting struct {
+// conflictingStore is a store in which others change the product during each
+// try.
+type conflictingStore struct {
 	*storetest.Faulty
 	left int
 }
 
-func (s *conflicting) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error) {
+func (s *conflictingStore) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error) {
 	if s.left > 0 && len(req.Items) > 0 {
 		s.left--
 		return nil, fmt.Errorf("confirm: %w", store.ErrConflict)
@@ -226,14 +228,14 @@ func (s *conflicting) Confirm(ctx context.Context, req store.ConfirmRequest) ([]
 	return s.Faulty.Confirm(ctx, req)
 }
 
-func TestAConflictIsOneFailedAttemptOnTheLadder(t *testing.T) {
-	c := newCrew(t)
+func TestConfirm_ConflictIsOneFailedAttempt(t *testing.T) {
+	c := newFixture(t)
 	p := c.Open(t, 1, 10)
 	nos := c.Buy(t, p, "a", "b")
-	c.store = &conflicting{Faulty: c.Store, left: 1}
-	c.enlist()
+	c.store = &conflictingStore{Faulty: c.Store, left: 1}
+	c.newWorker()
 	c.start(t)
-	c.drained(t)
+	c.waitDrained(t)
 	c.statuses(t, seckill.OrderQueued, nos...)
 	for _, letter := range c.letters(t) {
 		if letter.Attempts != 1 || letter.Dead {
@@ -241,17 +243,17 @@ func TestAConflictIsOneFailedAttemptOnTheLadder(t *testing.T) {
 		}
 	}
 	c.Time.Advance(ladder[0])
-	c.climb(t)
+	c.retryDue(t)
 	c.statuses(t, seckill.OrderPending, nos...)
 }
 
-// The entry may have been adopted before its row died: then the ledger holds
-// a mark that only a second release takes away.
-func TestADeadOrderThatComesAgainOwesItsReleaseAgain(t *testing.T) {
-	c := newCrew(t)
+// The entry may have been adopted before its row died. Then the ledger holds a
+// mark that only a second release removes.
+func TestConfirm_RedeliveredDeadOrderOwesItsReleaseAgain(t *testing.T) {
+	c := newFixture(t)
 	p := c.Open(t, 1, 10)
 	no := c.Buy(t, p, "a")[0]
-	c.queue.set(&c.queue.failAck, 1000) // it comes again and again
+	c.queue.set(&c.queue.failAck, 1000) // it is redelivered again and again
 	c.start(t)
 	rig.Until(t, "the order is confirmed", func() bool { return c.Status(t, no) == seckill.OrderPending })
 	_, err := c.Store.Cancel(t.Context(), no, "test", rig.Operator)
@@ -262,7 +264,7 @@ func TestADeadOrderThatComesAgainOwesItsReleaseAgain(t *testing.T) {
 	heardAt := c.Store.Calls("Confirm")
 	rig.Until(t, "the entry has come again", func() bool { return c.Store.Calls("Confirm") >= heardAt+2 })
 	c.queue.set(&c.queue.failAck, 0)
-	c.drained(t)
+	c.waitDrained(t)
 	c.statuses(t, seckill.OrderCancelled, no)
 	due, err = c.Store.ReleasesDue(t.Context(), 10)
 	rig.Must(t, err)
@@ -271,27 +273,27 @@ func TestADeadOrderThatComesAgainOwesItsReleaseAgain(t *testing.T) {
 	}
 }
 
-// An adoption needs the ledger, and a letter of an older epoch is an adoption:
-// where that does not answer, the letters of others are tried, and the dead are
+// The adoption of a letter of an older epoch needs the ledger. While the ledger
+// does not answer, the letters of other products are tried, and dead ones are
 // discarded.
-func TestALedgerThatIsAwayHoldsUpOnlyItsOwnLetters(t *testing.T) {
-	c := newCrew(t)
+func TestRetrier_LedgerAwayDelaysOnlyItsOwnLetters(t *testing.T) {
+	c := newFixture(t)
 	bad, _ := poisoned(t, c)
 	c.Store.Cure("b-5")
 	c.recoverBeforeParking(t)
 	p := c.Open(t, 2, 5)
 	c.Store.Poison("other")
 	other := c.Buy(t, p, "other")
-	c.enlist()
+	c.newWorker()
 	c.start(t)
-	c.drained(t)
+	c.waitDrained(t)
 	c.stop()
 	c.Store.Cure("other")
 	c.Time.Advance(ladder[0])
 	unblock := c.Ledger.Block("Do")
 	discards := c.Store.Calls("DiscardDead")
-	climber := worker.NewClimber(c.worker)
-	if err := climber.Round(t.Context()); !errors.Is(err, background.ErrNoAnswer) {
+	retrier := worker.NewRetrier(c.worker)
+	if err := retrier.Round(t.Context()); !errors.Is(err, background.ErrNoAnswer) {
 		t.Errorf("the round ended with %v", err)
 	}
 	c.statuses(t, seckill.OrderPending, other...)
@@ -300,7 +302,7 @@ func TestALedgerThatIsAwayHoldsUpOnlyItsOwnLetters(t *testing.T) {
 		t.Error("nothing was discarded")
 	}
 	unblock()
-	rig.Must(t, climber.Round(t.Context()))
+	rig.Must(t, retrier.Round(t.Context()))
 	if got := c.letters(t); len(got) != 0 {
 		t.Errorf("letters are left: %+v", got)
 	}

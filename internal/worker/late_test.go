@@ -14,22 +14,22 @@ import (
 	"seckill/test/rig"
 )
 
-// late is a claim that two have in hand: it was parked, its ledger was rebuilt,
-// and somebody was refused its adoption for want of units and has not written
-// that yet. Then a unit came free.
-type late struct {
-	*crew
+// lateFailure is a claim that two actors handle at once. It was parked, and its
+// ledger was rebuilt. One adopter found no unit, and has not written the
+// failure yet. Then a unit came free.
+type lateFailure struct {
+	*fixture
 	product seckill.Product
 	claim   seckill.Claim
 	item    store.Item // the claim in its old entry
 	adopter *recovery.Adopter
-	gate    *storetest.Gate // before which the failure waits
+	gate    *storetest.Gate // the failure waits here
 	written chan error
 }
 
-func newLate(t *testing.T) *late {
+func newLateFailure(t *testing.T) *lateFailure {
 	t.Helper()
-	l := &late{crew: newCrew(t), written: make(chan error, 1)}
+	l := &lateFailure{fixture: newFixture(t), written: make(chan error, 1)}
 	p := l.Open(t, 1, 1)
 	l.claim = l.Claim(1, "slow")
 	l.Store.Poison(l.claim.Buyer)
@@ -55,9 +55,9 @@ func newLate(t *testing.T) *late {
 	return l
 }
 
-// recoverBeforeParking has the ledger rebuilt before what is parked was parked:
-// its worker was slow, and the new epoch holds nothing for it.
-func (c *crew) recoverBeforeParking(t *testing.T) seckill.Product {
+// recoverBeforeParking rebuilds the ledger as if the claims had been parked
+// after it, by a slow worker. The new epoch holds no unit for them.
+func (c *fixture) recoverBeforeParking(t *testing.T) seckill.Product {
 	t.Helper()
 	var again []store.Parked
 	for _, letter := range c.letters(t) {
@@ -71,31 +71,31 @@ func (c *crew) recoverBeforeParking(t *testing.T) seckill.Product {
 	return p
 }
 
-// work consumes all that is queued.
-func (c *crew) work(t *testing.T) {
+// work consumes everything that is queued.
+func (c *fixture) work(t *testing.T) {
 	t.Helper()
-	c.enlist()
+	c.newWorker()
 	c.start(t)
-	c.drained(t)
+	c.waitDrained(t)
 	c.stop()
 }
 
-func (c *crew) release(t *testing.T) {
+func (c *fixture) release(t *testing.T) {
 	t.Helper()
 	rig.Must(t, c.releaser().Round(t.Context()))
 }
 
-func (c *crew) releaser() *order.Releaser {
+func (c *fixture) releaser() *order.Releaser {
 	return &order.Releaser{Store: c.Store, Lanes: c.Lanes, OnReleased: func(uint32) {}, OnTrouble: func(uint32, error) {}}
 }
 
-// adopt has the claim adopted from its letter, which leaves a mark and an entry
-// of the present epoch.
-func (l *late) adopt(t *testing.T) {
+// adopt adopts the claim from its letter, which makes a mark and an entry of
+// the present epoch.
+func (l *lateFailure) adopt(t *testing.T) {
 	t.Helper()
 	l.Store.Cure(l.claim.Buyer)
 	l.Time.Advance(ladder[0])
-	l.climb(t)
+	l.retryDue(t)
 	if f := l.Figures(t, l.product); f.Marked != 1 {
 		t.Fatalf("the claim was not adopted: %+v", f)
 	}
@@ -103,25 +103,25 @@ func (l *late) adopt(t *testing.T) {
 }
 
 // fail lets the failure be written.
-func (l *late) fail(t *testing.T) {
+func (l *lateFailure) fail(t *testing.T) {
 	t.Helper()
 	l.gate.Open()
 	done(t, l.written)
 }
 
-// done waits for what was begun.
+// done waits for the end of an operation.
 func done(t *testing.T, begun <-chan error) {
 	t.Helper()
 	select {
 	case err := <-begun:
 		rig.Must(t, err)
 	case <-time.After(rig.Patience):
-		t.Fatal("it does not end")
+		t.Fatal("the operation does not end")
 	}
 }
 
-// free wants the unit of the claim to be free in the end.
-func (l *late) free(t *testing.T) {
+// checkUnitReturns checks that the unit of the claim is free in the end.
+func (l *lateFailure) checkUnitReturns(t *testing.T) {
 	t.Helper()
 	if letters := l.letters(t); len(letters) != 0 {
 		t.Errorf("letters are left: %+v", letters)
@@ -136,51 +136,51 @@ func (l *late) free(t *testing.T) {
 	storetest.CheckPromises(t, l.Store, 1)
 }
 
-// The late failure closes a letter of the present epoch, which was all that
+// The late failure closes a letter of the present epoch, and only that letter
 // held the mark.
-func TestALateFailureReturnsTheUnitOfAClaimThatWasAdoptedAndParkedAgain(t *testing.T) {
-	l := newLate(t)
+func TestLateFailure_ReturnsUnitOfAClaimThatWasParkedAgain(t *testing.T) {
+	l := newLateFailure(t)
 	l.adopt(t)
 	l.work(t)
 	l.fail(t)
 	l.statuses(t, seckill.OrderFailed, l.claim.OrderNo)
-	l.free(t)
+	l.checkUnitReturns(t)
 }
 
-// failing has somebody write a failure between a claim's try and its parking.
-type failing struct {
+// failBeforeParking calls fail after a claim was tried and before it is parked.
+type failBeforeParking struct {
 	*storetest.Faulty
 	fail func()
 }
 
-func (s *failing) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error) {
+func (s *failBeforeParking) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error) {
 	if len(req.Park) > 0 {
 		s.fail()
 	}
 	return s.Faulty.Confirm(ctx, req)
 }
 
-func TestAClaimThatFailsBeforeItIsParkedReturnsItsUnit(t *testing.T) {
-	l := newLate(t)
+func TestLateFailure_BeforeParkingReturnsTheUnit(t *testing.T) {
+	l := newLateFailure(t)
 	l.adopt(t)
-	l.store = &failing{Faulty: l.Store, fail: func() { l.fail(t) }}
+	l.store = &failBeforeParking{Faulty: l.Store, fail: func() { l.fail(t) }}
 	l.work(t)
 	l.statuses(t, seckill.OrderFailed, l.claim.OrderNo)
-	l.free(t)
+	l.checkUnitReturns(t)
 }
 
-// The ledger is told of a discarded claim before somebody has that adopted. The
-// new entry owes the release again, under the same epoch, before the store hears
-// of the first: that settles the first alone.
-func TestAReleaseThatIsHeardLateLeavesTheOneThatIsOwedSince(t *testing.T) {
-	l := newLate(t)
+// The ledger hears the release of a discarded claim before an adoption of it.
+// The new entry owes the release again, under the same epoch, before the store
+// records the first reply. That reply must settle the first debt only.
+func TestRelease_LateReplyDoesNotSettleANewerDebt(t *testing.T) {
+	l := newLateFailure(t)
 	l.Store.Cure(l.claim.Buyer)
 	_, err := l.Store.DiscardLetter(t.Context(), l.letters(t)[0].ID, rig.Operator)
 	rig.Must(t, err)
 	hearing := l.Store.Block("SettleReleases")
 	heard := make(chan error, 1)
 	go func() { heard <- l.releaser().Round(t.Context()) }()
-	rig.Until(t, "the ledger was told", func() bool { return len(hearing.Arrived()) == 1 })
+	rig.Until(t, "the ledger has the release", func() bool { return len(hearing.Arrived()) == 1 })
 	_, err = l.adopter.Adopt(t.Context(), []store.Item{l.item})
 	rig.Must(t, err)
 	if f := l.Figures(t, l.product); f.Marked != 1 {
@@ -189,27 +189,27 @@ func TestAReleaseThatIsHeardLateLeavesTheOneThatIsOwedSince(t *testing.T) {
 	l.work(t)
 	hearing.Open()
 	done(t, heard)
-	l.free(t)
+	l.checkUnitReturns(t)
 	l.fail(t)
 }
 
 // The claim is adopted from its letter, and parked again before that letter is
-// closed: it is the same letter, and now all that is left of the promise (I4).
-func TestALetterThatWasParkedAgainIsNotClosedForItsAdoption(t *testing.T) {
-	c := newCrew(t)
+// closed. It is the same letter, and now the only record of the promise (I4).
+func TestRetrier_LetterParkedAgainIsNotClosedByItsAdoption(t *testing.T) {
+	c := newFixture(t)
 	bad, good := poisoned(t, c)
 	c.recoverBeforeParking(t)
 	c.Store.Cure("b-5")
 	c.Time.Advance(ladder[0])
 	c.Store.FailBefore("CloseLetter", 1)
-	if worker.NewClimber(c.worker).Round(t.Context()) == nil {
+	if worker.NewRetrier(c.worker).Round(t.Context()) == nil {
 		t.Error("the round hides the outage")
 	}
 	c.Store.Poison("b-5")
 	c.work(t)
 	c.Store.Cure("b-5")
 	c.Time.Advance(ladder[0])
-	c.climb(t)
+	c.retryDue(t)
 	c.work(t)
 	c.statuses(t, seckill.OrderPending, append(good, bad)...)
 	if f := c.Figures(t, c.Stored(t, 1)); f.Marked != 9 {

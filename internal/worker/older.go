@@ -9,35 +9,35 @@ import (
 	"seckill/internal/queue"
 )
 
-// ErrStoreOlder says that the store misses orders that it had confirmed.
+// ErrStoreOlder says that the store lacks orders that it had confirmed.
 var ErrStoreOlder = errors.New(alert.StoreOlder.Text)
 
-// checkStore finds a store that was restored from an older copy beside a newer
-// queue: an acknowledgement has carried a witness that the store does not have.
-// The ledger still holds units for orders that are gone. Every product is
-// marked for recovery, so that its ledger is built from what the store has.
+// checkStore detects that an older copy of the store was restored beside a
+// newer queue. Then an acknowledgement has carried a witness that the store
+// does not have, and the ledger holds units of orders that are gone. Every
+// product is marked for recovery, so its ledger is built from the store.
 //
-// It is noticed once: the store then takes the queue's witness over. If it
-// cannot, the next start tells again.
+// The loss counts once: the store then takes over the witness of the queue. If
+// that fails, the next start reports the loss again.
 func (w *Worker) checkStore(ctx context.Context) error {
-	if below, _, err := w.below(ctx); err != nil || below.IsZero() {
+	below, has, err := w.storeBehind(ctx)
+	if err != nil || below.IsZero() {
 		return err
 	}
-	// Once more: between the two questions a loss of the queue may have been
-	// noticed, which sets the store back to what the queue has.
-	below, has, err := w.below(ctx)
-	if err != nil || below.IsZero() {
+	// Check twice. Between the two readings another worker may have handled a
+	// loss of the queue, which sets the witness of the store back.
+	if below, has, err = w.storeBehind(ctx); err != nil || below.IsZero() {
 		return err
 	}
 	return w.storeLost(ctx, below, has)
 }
 
-// below is a witness that the queue has been told and the store is below, and
-// what the store has of its stream. One stream is enough to tell, whatever
+// storeBehind returns a witness that the queue has and the store is below, and
+// the store's own entry number of that stream. One stream is enough, even if
 // others do not answer.
-func (w *Worker) below(ctx context.Context) (carried queue.ID, has uint64, err error) {
-	// The queue is asked first: what others confirm meanwhile raises the store's.
-	all, unheard := w.queue.HighestWitness(ctx)
+func (w *Worker) storeBehind(ctx context.Context) (carried queue.ID, has uint64, err error) {
+	// Ask the queue first: confirmations in between raise the store's witness.
+	all, queueErr := w.queue.HighestWitness(ctx)
 	known, err := w.store.Witness(ctx)
 	if err != nil {
 		return queue.ID{}, 0, fmt.Errorf("read witness: %w", err)
@@ -51,11 +51,11 @@ func (w *Worker) below(ctx context.Context) (carried queue.ID, has uint64, err e
 			return id, confirmed[id.Stream], nil
 		}
 	}
-	return queue.ID{}, 0, unheard
+	return queue.ID{}, 0, queueErr
 }
 
-// storeLost has everything recovered, once, and tells the operator: the lost
-// orders themselves nobody can bring back but a newer copy.
+// storeLost marks every product for recovery, once, and alerts. Only a newer
+// copy of the store can bring the lost orders back.
 func (w *Worker) storeLost(ctx context.Context, carried queue.ID, has uint64) error {
 	cause := fmt.Errorf("%w: stream %q was acknowledged up to entry %d, the store has confirmed up to %d; "+
 		"stop and restore a newer store, or accept that the orders in between are lost",

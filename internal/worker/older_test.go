@@ -13,26 +13,27 @@ import (
 )
 
 // An operator restores yesterday's store beside today's journal. The ledger
-// holds units for orders that nobody has: it must be said, and the units sold.
-func TestAStoreOlderThanItsJournalIsNoticedOnceAndRecovered(t *testing.T) {
-	c := newCrew(t)
+// holds units of orders that no longer exist. The worker alerts, and the units
+// are sold.
+func TestOlderStore_IsReportedOnceAndRecovered(t *testing.T) {
+	c := newFixture(t)
 	p := c.Open(t, 1, 3)
 	kept := c.Buy(t, p, "a")[0]
 	c.start(t)
-	c.drained(t)
+	c.waitDrained(t)
 	c.stop()
 	restore := c.CopyStore(t)
-	c.enlist()
+	c.newWorker()
 	c.start(t)
 	gone := c.Buy(t, p, "b", "c")
-	c.drained(t)
+	c.waitDrained(t)
 	c.stop()
 	restore()
 	c.store = c.Store
 
-	c.enlist()
+	c.newWorker()
 	c.start(t)
-	rig.Until(t, "the loss is told", func() bool { return len(c.troubled()) == 1 })
+	rig.Until(t, "recovery is requested", func() bool { return len(c.troubled()) == 1 })
 	c.stop()
 	if got := c.alerted(); !slices.Equal(got, []alert.Kind{alert.StoreOlder}) {
 		t.Fatalf("alerts: %q", got)
@@ -47,22 +48,22 @@ func TestAStoreOlderThanItsJournalIsNoticedOnceAndRecovered(t *testing.T) {
 		t.Errorf("recovered %v, with %d free and %d marked units", recovered, f.Available, f.Marked)
 	}
 	again := c.Buy(t, p, "b", "d")
-	c.enlist()
+	c.newWorker()
 	c.start(t)
-	c.drained(t)
+	c.waitDrained(t)
 	c.stop()
 	c.statuses(t, seckill.OrderPending, append(again, kept)...)
 	c.statuses(t, seckill.OrderQueued, gone...)
 	if got := c.alerted(); len(got) != 1 {
-		t.Errorf("the loss was told again: %q", got)
+		t.Errorf("the loss was reported again: %q", got)
 	}
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
-// A journal that was set back remembers a witness of before; once the store
-// has forgotten the one that is lost, that is no loss of the store's.
-func TestAQueueThatWasSetBackDoesNotPassForAnOlderStore(t *testing.T) {
-	c := newCrew(t)
+// A journal that was set back remembers an older witness. When the store has
+// replaced the lost witness, its own is not older than that.
+func TestOlderStore_NotReportedForAQueueThatWasSetBack(t *testing.T) {
+	c := newFixture(t)
 	p := c.Open(t, 1, 9)
 	c.Buy(t, p, "a")
 	c.ConfirmAll(t)
@@ -70,24 +71,25 @@ func TestAQueueThatWasSetBackDoesNotPassForAnOlderStore(t *testing.T) {
 	rig.Must(t, err)
 	c.Exec(t, "UPDATE tb_witness SET seq = seq + 1000") // what the journal had, and lost
 	c.start(t)
-	rig.Until(t, "the loss is told", func() bool { return len(c.troubled()) == 1 })
+	rig.Until(t, "recovery is requested", func() bool { return len(c.troubled()) == 1 })
 	c.stop()
 	if known, err := c.Store.Witness(t.Context()); err != nil || !slices.Equal(known, remembered) {
 		t.Errorf("the store's witness is %v, the queue's %v, error %v", known, remembered, err)
 	}
-	c.enlist()
+	c.newWorker()
 	c.start(t)
 	c.Buy(t, p, "b")
-	c.drained(t)
+	c.waitDrained(t)
 	if alerts, troubles := c.alerted(), c.troubled(); len(alerts) != 0 || len(troubles) != 1 {
 		t.Errorf("alerts %q, troubles %+v", alerts, troubles)
 	}
 }
 
-// The first to notice that a queue was set back dies before it has mended it.
-// Who comes next finds a store that is as old as the queue, and not older.
-func TestALossThatIsHalfNoticedDoesNotPassForAnOlderStore(t *testing.T) {
-	c := newCrew(t)
+// The first process that finds a queue that was set back dies before it has
+// finished. The next one finds a store that is as old as the queue, and not
+// older.
+func TestOlderStore_NotReportedForAHalfHandledLoss(t *testing.T) {
+	c := newFixture(t)
 	p := c.Open(t, 1, 9)
 	c.Buy(t, p, "a")
 	c.ConfirmAll(t)
@@ -96,19 +98,19 @@ func TestALossThatIsHalfNoticedDoesNotPassForAnOlderStore(t *testing.T) {
 	guard := worker.Guard{Queue: c.Queue, Store: c.Store, OnTrouble: func(uint32, error) { told++ }}
 	c.Store.FailBefore("Products", 1)
 	if _, err := guard.Look(t.Context()); err == nil || told != 1 || !c.Stored(t, 1).Rebuilding {
-		t.Fatalf("it was to be half noticed: %v, told %d times", err, told)
+		t.Fatalf("want a half handled loss: %v, reported %d times", err, told)
 	}
 	c.start(t)
 	c.Buy(t, p, "b")
-	c.drained(t)
+	c.waitDrained(t)
 	if alerts := c.alerted(); len(alerts) != 0 {
 		t.Errorf("alerts %q", alerts)
 	}
 }
 
-// Who only sells asks for what the store has confirmed.
-func TestALookNoticesAQueueThatWasSetBack(t *testing.T) {
-	c := newCrew(t)
+// An instance that only sells checks the witness of the store.
+func TestGuard_LookFindsAQueueThatWasSetBack(t *testing.T) {
+	c := newFixture(t)
 	c.Buy(t, c.Open(t, 1, 9), "a")
 	c.ConfirmAll(t)
 	told := 0
@@ -123,10 +125,10 @@ func TestALookNoticesAQueueThatWasSetBack(t *testing.T) {
 		}
 	}
 	if told != 1 {
-		t.Errorf("told %d times", told)
+		t.Errorf("reported %d times", told)
 	}
 	c.Store.FailBefore("Witness", 1)
 	if _, err := guard.Look(t.Context()); err == nil {
-		t.Error("looked without the store")
+		t.Error("Look succeeded without the store")
 	}
 }

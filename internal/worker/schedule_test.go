@@ -11,7 +11,7 @@ import (
 	"seckill/test/rig"
 )
 
-// scheduled collects what a worker has scheduled.
+// scheduled collects the orders that a worker has scheduled.
 type scheduled struct {
 	mu        sync.Mutex
 	calls     int
@@ -29,12 +29,12 @@ func (s *scheduled) Schedule(_ uint32, orders []seckill.OrderNo, payBefore time.
 
 func TestConfirm_SchedulesNewOrdersOncePerBatch(t *testing.T) {
 	var expiry scheduled
-	c := newCrew(t, func(opt *worker.Options) { opt.Expiry = &expiry })
+	c := newFixture(t, func(opt *worker.Options) { opt.Expiry = &expiry })
 	p := c.Open(t, 1, 100)
 	nos := c.Buy(t, p, buyers("b", 20)...)
 	began := time.Now()
 	c.start(t)
-	c.drained(t)
+	c.waitDrained(t)
 	c.stop()
 	order, err := c.Store.Order(t.Context(), nos[0])
 	rig.Must(t, err)
@@ -50,12 +50,12 @@ func TestConfirm_SchedulesNewOrdersOncePerBatch(t *testing.T) {
 
 func TestConfirm_SchedulesNoReplay(t *testing.T) {
 	var expiry scheduled
-	c := newCrew(t, func(opt *worker.Options) { opt.Expiry = &expiry })
+	c := newFixture(t, func(opt *worker.Options) { opt.Expiry = &expiry })
 	p := c.Open(t, 1, 100)
-	c.Store.FailAfter("Confirm", 1) // the orders are written, and their worker does not know
+	c.Store.FailAfter("Confirm", 1) // the orders are written, and the worker does not know
 	c.Buy(t, p, "a", "b")
 	c.start(t)
-	c.drained(t)
+	c.waitDrained(t)
 	c.stop()
 	if len(expiry.orders) != 0 {
 		t.Errorf("%d replays were scheduled", len(expiry.orders))

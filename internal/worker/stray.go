@@ -8,10 +8,10 @@ import (
 	"seckill/internal/store"
 )
 
-// settleStrays settles claims of one product whose copies came by a broker and
-// whose entries do not wait in the outbox. Those that have an order are done.
-// The others are of lost entries: they are adopted, or fail. To confirm them
-// would make orders that the ledger does not know of (I3).
+// settleStrays settles copies from a broker whose entries do not wait in the
+// outbox. Claims that have an order are done. The others belong to lost
+// entries: they are adopted or they fail. If they were confirmed, their orders
+// would have no mark in the ledger (I3).
 func (w *Worker) settleStrays(ctx context.Context, items []store.Item) error {
 	if len(items) == 0 {
 		return nil
@@ -38,13 +38,13 @@ func (w *Worker) settleStrays(ctx context.Context, items []store.Item) error {
 		}
 	}
 	outcome, err := w.adopt(ctx, lost)
-	w.tellUnkept(items[0].ProductID, outcome.Failed)
+	w.reportFailed(items[0].ProductID, outcome.Failed)
 	return err
 }
 
-// unlessDeleted is nil if the product of entries was deleted: nothing can come of
-// them any more. A broker may deliver a copy again after the deletion, and a Redis
-// that lost its last seconds has entries again that were acknowledged.
+// unlessDeleted returns nil if the product of the entries was deleted, because
+// such entries need no order. A broker may deliver a copy after the deletion. A
+// Redis that lost its last seconds has acknowledged entries again.
 func (w *Worker) unlessDeleted(ctx context.Context, deliveries []queue.Delivery, missing error) error {
 	product, deleted := deliveries[0].Entry.ProductID, false
 	err := w.untilAvailable(ctx, func(ctx context.Context) (err error) {
@@ -57,6 +57,6 @@ func (w *Worker) unlessDeleted(ctx context.Context, deliveries []queue.Delivery,
 	case !deleted:
 		return missing
 	}
-	w.opt.Logger.Info("entries of a deleted product are done with", "product", product, "entries", len(deliveries))
+	w.opt.Logger.Info("entries of a deleted product dropped", "product", product, "entries", len(deliveries))
 	return nil
 }

@@ -13,7 +13,7 @@ import (
 	"seckill/test/rig"
 )
 
-// copies delivers one copy, as a broker does that did not hear its acknowledgement.
+// copies delivers one copy, like a broker that missed its acknowledgement.
 type copies struct {
 	queue.Consumer
 	again chan queue.Delivery
@@ -39,8 +39,8 @@ func (c *copies) Ack(ctx context.Context, done []queue.Delivery, witness queue.I
 	return err
 }
 
-func TestWorker_CopyOfADeletedProductIsDoneWith(t *testing.T) {
-	c := newCrew(t)
+func TestWorker_CopyOfADeletedProductIsAcknowledged(t *testing.T) {
+	c := newFixture(t)
 	p := c.Open(t, 1, 5, func(p *seckill.Product) { p.Test = true })
 	c.Buy(t, p, "ann")
 	inner, err := c.Queue.Consumer(t.Context(), "first")
@@ -58,22 +58,22 @@ func TestWorker_CopyOfADeletedProductIsDoneWith(t *testing.T) {
 
 	source := &copies{Consumer: inner, again: make(chan queue.Delivery, 1), acked: make(chan struct{})}
 	source.again <- again
-	c.enlist(func(o *worker.Options) { o.Source = copySource{source} })
+	c.newWorker(func(o *worker.Options) { o.Source = copySource{source} })
 	c.start(t)
 	select {
 	case <-source.acked:
 	case <-time.After(rig.Patience):
-		t.Errorf("the copy waits; alerts %v", c.alerted())
+		t.Errorf("the copy was not acknowledged; alerts %v", c.alerted())
 	}
 }
 
-// TestWorker_EntryOfADeletedProductIsDoneWith meets an entry in the outbox itself,
-// as after a loss of the ledger's last seconds. An entry of a product of which the
-// store knows nothing waits beside it, and is told.
-func TestWorker_EntryOfADeletedProductIsDoneWith(t *testing.T) {
+// The entry is in the outbox itself, as after a loss of the ledger's last
+// seconds. An entry of a product that the store does not know waits beside it,
+// and raises an alert.
+func TestWorker_EntryOfADeletedProductIsAcknowledged(t *testing.T) {
 	for _, part := range []string{"begun", "done"} {
 		t.Run(part, func(t *testing.T) {
-			c := newCrew(t)
+			c := newFixture(t)
 			p := c.Open(t, 1, 5, func(p *seckill.Product) { p.Test = true })
 			c.Buy(t, p, "ann")
 			c.Buy(t, c.Open(t, 2, 5), "bob")
@@ -89,8 +89,8 @@ func TestWorker_EntryOfADeletedProductIsDoneWith(t *testing.T) {
 			c.Exec(t, `UPDATE tb_seckill_product SET id = 9 WHERE id = 2`)
 			c.Store.FailBefore("Deleted", 1)
 			c.start(t)
-			rig.Until(t, "the entry is done with", func() bool { return c.Depth(t, 1) == 0 })
-			rig.Until(t, "the other is told", func() bool { return slices.Contains(c.alerted(), alert.NoProduct) })
+			rig.Until(t, "the entry is acknowledged", func() bool { return c.Depth(t, 1) == 0 })
+			rig.Until(t, "the unknown product raises an alert", func() bool { return slices.Contains(c.alerted(), alert.NoProduct) })
 			c.stop()
 			if n := c.Depth(t, 2); n != 1 {
 				t.Errorf("%d entries of the unknown product wait", n)

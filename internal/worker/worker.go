@@ -1,5 +1,11 @@
-// Package worker is stage ⑦: it turns reservations into orders at the store's
-// own pace, one transaction per batch and product.
+// Package worker is stage ⑦: it turns reservations into orders at the pace of
+// the store, with one transaction per batch and product.
+//
+//   - worker.go: receives and settles batches; confirm.go writes them; ack.go acknowledges
+//   - hold.go: entries that wait for a recovery; unsettled.go, maybe_stored.go: entries in hand
+//   - ladder.go: retries of parked claims, dead letters
+//   - guard.go, older.go: a queue or a store that lost entries
+//   - stray.go: copies from a broker; crew.go: several workers in one instance
 package worker
 
 import (
@@ -24,12 +30,12 @@ const (
 	storeDeadline = 10 * time.Second
 	ackDeadline   = 5 * time.Second
 	closeDeadline = 2 * time.Second
-	backoffLeast  = 50 * time.Millisecond
-	backoffMost   = 5 * time.Second
+	minBackoff    = 50 * time.Millisecond
+	maxBackoff    = 5 * time.Second
 	idleWait      = time.Minute
 )
 
-// Store is what a worker writes.
+// Store is the part of the store that a worker uses.
 type Store interface {
 	Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error)
 	Fail(ctx context.Context, items []store.Item, reason string) error
@@ -47,43 +53,46 @@ type Store interface {
 	DiscardDead(ctx context.Context, age time.Duration, limit int) (int, error)
 }
 
-// Source is where a worker's deliveries come from: the outbox itself, or a
+// Source is where a worker receives deliveries: the outbox itself, or a
 // relay.Line that a broker carries them over.
 type Source interface {
 	Consumer(ctx context.Context, name string) (queue.Consumer, error)
 }
 
-// Expiry has orders expire when their time to pay has passed.
+// Expiry expires orders when their time to pay has passed.
 type Expiry interface {
-	// Schedule returns at once. It is an extra: the store expires every order.
+	// Schedule returns at once. It only makes expiry faster: the store expires
+	// every order.
 	Schedule(product uint32, orders []seckill.OrderNo, payBefore time.Time)
 }
 
 // Options are a worker's settings.
 type Options struct {
-	Source        Source // nil is the queue
-	Name          string // unique among the living
+	Source        Source // nil: the queue
+	Name          string // unique among running workers
 	BatchSize     int    // claims in one transaction
 	BatchWait     time.Duration
-	RatePerSecond int // claims of all workers together (Crew.Share); 0 is as fast as the store
+	RatePerSecond int // claims of all workers together (Crew.Share); 0: no limit
 	Ladder        []time.Duration
 	DiscardAfter  time.Duration
 	ExpireAfter   time.Duration
 	Logger        *slog.Logger
-	Now           func() time.Time // the ledger's clock, for adoptions
+	Now           func() time.Time // the clock of the ledger, for adoptions
 	Gatherer      recovery.Gatherer
-	Expiry        Expiry // nil is none
-	// OnBatch sees every confirmed batch: claims, and the age of the oldest.
+	Expiry        Expiry // nil: the store alone expires orders
+	// OnBatch gets the claims of every settled batch, the age of the oldest
+	// entry, and the time taken.
 	OnBatch func(claims int, lag, took time.Duration)
-	// OnTrouble is told that a product's ledger must be recovered, for which the
-	// worker has marked it in the store; product 0 means every product of the
-	// queue. It may be told again after the recovery, and must not block.
+	// OnTrouble requests a recovery of the ledger of a product. The worker has
+	// already marked the product in the store. Product 0 means all products of
+	// the queue. OnTrouble may be called again after the recovery, and must not
+	// block.
 	OnTrouble func(product uint32, err error)
-	// OnAlert is told what an operator has to look at.
+	// OnAlert reports a condition that an operator has to handle.
 	OnAlert func(kind alert.Kind, product uint32, err error)
 }
 
-// Worker consumes the queue. Run it in one goroutine; several workers may run
+// Worker consumes the queue. Run it in one goroutine. Several workers may run
 // on one queue.
 type Worker struct {
 	queue   queue.Queue
@@ -92,13 +101,13 @@ type Worker struct {
 	guard   Guard
 	opt     Options
 
-	consumer queue.Consumer
-	witness  map[string]queue.ID
-	held     holds
-	hand     hand
-	doubts   doubts
-	paceAt   time.Time    // with a rate: when the next batch may begin
-	sharers  atomic.Int64 // workers that divide the rate
+	consumer    queue.Consumer
+	witness     map[string]queue.ID
+	held        holds
+	unsettled   unsettled
+	maybeStored maybeStored
+	paceAt      time.Time    // when the rate allows the next batch
+	sharers     atomic.Int64 // workers that share the rate
 }
 
 // New makes a worker.
@@ -110,16 +119,16 @@ func New(q queue.Queue, s Store, lanes ledger.Writer, opt Options) *Worker {
 		queue: q, store: s, opt: opt, adopter: &recovery.Adopter{Store: s, Lanes: lanes, Gatherer: opt.Gatherer, Now: opt.Now, ExpireAfter: opt.ExpireAfter},
 		guard:   Guard{Queue: q, Store: s, OnTrouble: opt.OnTrouble},
 		witness: make(map[string]queue.ID), held: holds{products: make(map[uint32]*held)},
-		doubts: doubts{orders: make(map[seckill.OrderNo]bool)},
+		maybeStored: maybeStored{orders: make(map[seckill.OrderNo]bool)},
 	}
 	w.sharers.Store(1)
 	return w
 }
 
-// Run works until ctx ends, and then finishes the transaction in hand and
-// hands back the rest.
+// Run works until ctx ends. Then it finishes the current transaction and hands
+// the other entries back.
 func (w *Worker) Run(ctx context.Context) error {
-	w.doubts.clear()
+	w.maybeStored.clear()
 	if err := w.start(ctx); err != nil {
 		return err
 	}
@@ -129,13 +138,13 @@ func (w *Worker) Run(ctx context.Context) error {
 		if err := w.consumer.Close(closing); err != nil {
 			w.opt.Logger.Warn("worker did not leave the queue cleanly", "error", err)
 		}
-		w.hand.drop()
+		w.unsettled.clear()
 	}()
 	for ctx.Err() == nil {
 		batch, err := w.gather(ctx)
 		if err != nil {
 			w.opt.Logger.Warn("queue not read", "error", err)
-			_ = background.Pause(ctx, backoffMost/10) // the loop looks at ctx
+			_ = background.Pause(ctx, maxBackoff/10) // the loop checks ctx
 			continue
 		}
 		if len(batch) > 0 {
@@ -145,8 +154,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	return nil
 }
 
-// start learns the witness and joins the queue, however long either is away: a
-// worker that gave up would leave every promise queued.
+// start reads the witness and joins the queue, and repeats until both succeed:
+// a worker that gave up would leave every promise queued.
 func (w *Worker) start(ctx context.Context) error {
 	join := func(ctx context.Context) error {
 		ids, err := w.store.Witness(ctx)
@@ -160,7 +169,7 @@ func (w *Worker) start(ctx context.Context) error {
 	if err := w.join(ctx, join); err != nil {
 		return err
 	}
-	// A queue that was set back or replaced is noticed now, not with the first
+	// Notice now that a queue was set back or replaced, and not with the first
 	// order of the next sale.
 	checking, cancel := context.WithTimeout(ctx, ackDeadline)
 	defer cancel()
@@ -173,7 +182,7 @@ func (w *Worker) start(ctx context.Context) error {
 	return nil
 }
 
-// join repeats until the queue has taken the worker in.
+// join repeats until the worker has joined the queue.
 func (w *Worker) join(ctx context.Context, join func(context.Context) error) error {
 	for {
 		err := w.untilAvailable(ctx, join)
@@ -181,7 +190,7 @@ func (w *Worker) join(ctx context.Context, join func(context.Context) error) err
 			return nil
 		}
 		w.opt.Logger.Warn("worker has not joined the queue yet", "error", err)
-		if background.Pause(ctx, backoffMost/10) != nil {
+		if background.Pause(ctx, maxBackoff/10) != nil {
 			return fmt.Errorf("stopped before the queue was joined: %w", err)
 		}
 	}
@@ -195,9 +204,9 @@ func (w *Worker) raise(ids []queue.ID) {
 	}
 }
 
-// gather receives up to a batch: the first entry is waited for, the rest for
-// at most BatchWait. Held entries whose time has come join, for half of it at
-// most: new ones must not starve behind products in trouble.
+// gather receives up to one batch. It waits for the first entry, and then at
+// most BatchWait for the rest. Held entries that are due fill at most half of
+// the batch, so new entries do not starve.
 func (w *Worker) gather(ctx context.Context) ([]queue.Delivery, error) {
 	if err := w.pace(ctx); err != nil {
 		return nil, nil
@@ -212,7 +221,7 @@ func (w *Worker) gather(ctx context.Context) ([]queue.Delivery, error) {
 		wait = time.Until(next)
 	}
 	if w.full() {
-		_ = background.Pause(ctx, wait) // ended or not, the caller looks at ctx
+		_ = background.Pause(ctx, wait) // the caller checks ctx
 		return nil, nil
 	}
 	first, err := w.receive(ctx, wait, limit)
@@ -222,11 +231,12 @@ func (w *Worker) gather(ctx context.Context) ([]queue.Delivery, error) {
 	return w.gatherMore(ctx, first, limit), nil
 }
 
-// gatherMore adds what comes within BatchWait. An error ends the wait and no
-// more: what is in hand must be settled, nobody else is given it.
+// gatherMore adds the entries that come within BatchWait. An error only ends
+// the wait: the entries in hand must be settled, because no other consumer gets
+// them.
 func (w *Worker) gatherMore(ctx context.Context, batch []queue.Delivery, limit int) []queue.Delivery {
 	until := time.Now().Add(w.opt.BatchWait)
-	for claims := countClaims(batch); claims < limit && w.held.claims < heldMost; claims = countClaims(batch) {
+	for claims := countClaims(batch); claims < limit && w.held.claims < maxHeld; claims = countClaims(batch) {
 		more, err := w.receive(ctx, time.Until(until), limit-claims)
 		batch = append(batch, more...)
 		if err != nil {
@@ -239,8 +249,8 @@ func (w *Worker) gatherMore(ctx context.Context, batch []queue.Delivery, limit i
 	return batch
 }
 
-// receive waits for entries for a while; none in that time is no error, and
-// those of products that wait are held.
+// receive waits for entries up to a time limit. If none comes, it returns no
+// error. It holds the entries of products that already wait.
 func (w *Worker) receive(ctx context.Context, wait time.Duration, limit int) ([]queue.Delivery, error) {
 	bounded, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -248,11 +258,11 @@ func (w *Worker) receive(ctx context.Context, wait time.Duration, limit int) ([]
 	if err != nil && bounded.Err() != nil {
 		err = nil
 	}
-	w.hand.take(got)
+	w.unsettled.received(got)
 	return w.holdNew(got), err
 }
 
-// batchLimit keeps batches small enough that a shaped flow stays smooth.
+// batchLimit returns small batches if a rate is set, so the flow stays smooth.
 func (w *Worker) batchLimit() int {
 	if w.opt.RatePerSecond == 0 {
 		return w.opt.BatchSize
@@ -268,7 +278,8 @@ func (w *Worker) pace(ctx context.Context) error {
 	return background.Pause(ctx, time.Until(w.paceAt))
 }
 
-// spend books claims against this worker's share of the rate. An idle worker saves up nothing.
+// spend counts claims against this worker's share of the rate. An idle worker
+// saves up nothing.
 func (w *Worker) spend(claims int) {
 	if w.opt.RatePerSecond == 0 {
 		return
@@ -279,8 +290,8 @@ func (w *Worker) spend(claims int) {
 	w.paceAt = w.paceAt.Add(time.Duration(claims) * time.Duration(w.sharers.Load()) * time.Second / time.Duration(w.opt.RatePerSecond))
 }
 
-// settle confirms a batch product by product and acknowledges what is
-// settled. What cannot be settled now is held, unacknowledged.
+// settle confirms a batch product by product, and acknowledges the settled
+// entries. It holds the entries that cannot be settled now.
 func (w *Worker) settle(ctx context.Context, batch []queue.Delivery) {
 	started := time.Now()
 	fault.Point("worker.after_receive")
@@ -292,13 +303,13 @@ func (w *Worker) settle(ctx context.Context, batch []queue.Delivery) {
 		}
 		if err == nil {
 			done = append(done, deliveries...)
-			w.hand.put(deliveries)
+			w.unsettled.settled(deliveries)
 			continue
 		}
 		if ctx.Err() != nil {
 			break // stopping: the consumer hands the rest back
 		}
-		w.trouble(ctx, deliveries, err)
+		w.reportTrouble(ctx, deliveries, err)
 		w.hold(deliveries, delayAfter(err))
 	}
 	if len(done) == 0 {
@@ -322,15 +333,15 @@ func oldest(batch []queue.Delivery) time.Time {
 	return at
 }
 
-// trouble tells why entries have to wait, where somebody has to know.
-func (w *Worker) trouble(ctx context.Context, deliveries []queue.Delivery, cause error) {
+// report logs why entries wait. If the store is short, it requests a recovery.
+func (w *Worker) reportTrouble(ctx context.Context, deliveries []queue.Delivery, cause error) {
 	product, epoch := deliveries[0].Entry.ProductID, uint64(0)
 	for i := range deliveries {
 		epoch = max(epoch, deliveries[i].Entry.Epoch) // older ones are adopted, and cannot be short
 	}
 	w.opt.Logger.Warn("entries wait", "product", product, "entries", len(deliveries), "error", cause)
 	if errors.Is(cause, store.ErrShort) {
-		w.short(ctx, product, epoch, cause)
+		w.requestRecovery(ctx, product, epoch, cause)
 	}
 	if errors.Is(cause, store.ErrShort) || errors.Is(cause, store.ErrEpoch) {
 		w.opt.OnAlert(alert.Disagree, product, cause)
@@ -340,11 +351,11 @@ func (w *Worker) trouble(ctx context.Context, deliveries []queue.Delivery, cause
 	}
 }
 
-// short has a product recovered whose store is shorter than its ledger has
-// promised, which no reading of the ledger shows. The mark is for the epoch of
-// the promise: entries are tried again while a recovery goes on, and one that
-// is done must not be asked for again.
-func (w *Worker) short(ctx context.Context, product uint32, epoch uint64, cause error) {
+// requestRecovery marks a product whose store has fewer units than the ledger
+// promised; reading the ledger does not show that. The mark names the epoch of
+// the promise. Entries are tried again during a recovery, so a finished one
+// must not be requested again.
+func (w *Worker) requestRecovery(ctx context.Context, product uint32, epoch uint64, cause error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeDeadline)
 	defer cancel()
 	if err := w.store.BeginRebuild(ctx, product, epoch); err != nil {
@@ -353,11 +364,11 @@ func (w *Worker) short(ctx context.Context, product uint32, epoch uint64, cause 
 	w.opt.OnTrouble(product, cause)
 }
 
-// untilAvailable repeats what fails for want of the store, with backoff: an
-// outage burns no attempt of anybody. A row that is locked is no outage, and
-// others need not wait for it.
+// untilAvailable repeats do with backoff while the store is unavailable, so an
+// outage counts as no attempt. It does not repeat for a locked row: other
+// products need not wait for that.
 func (w *Worker) untilAvailable(ctx context.Context, do func(context.Context) error) error {
-	backoff := backoffLeast
+	backoff := minBackoff
 	for {
 		attempt, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeDeadline)
 		err := do(attempt)
@@ -369,7 +380,7 @@ func (w *Worker) untilAvailable(ctx context.Context, do func(context.Context) er
 		if err := background.Pause(ctx, backoff); err != nil {
 			return fmt.Errorf("stopped while the store was unavailable: %w", err)
 		}
-		backoff = min(2*backoff, backoffMost)
+		backoff = min(2*backoff, maxBackoff)
 	}
 }
 

@@ -15,18 +15,19 @@ import (
 	"seckill/test/rig"
 )
 
-// soldTwice is a crew whose ledger was set back unnoticed: the store has orders
-// that it does not know, and it has promised others to the same buyers.
+// soldTwice has a ledger that was set back, and no process has noticed. The
+// store has orders that the ledger does not know, and the ledger has promised
+// others to the same buyers.
 type soldTwice struct {
-	*crew
+	*fixture
 	log       bytes.Buffer
-	limit     seckill.OrderNo // promised to a buyer who has as many as is allowed
+	limit     seckill.OrderNo // promised to a buyer who already has the limit
 	duplicate seckill.OrderNo // promised under a key that has an order
 }
 
 func newSoldTwice(t *testing.T) *soldTwice {
 	t.Helper()
-	s := &soldTwice{crew: newCrew(t)}
+	s := &soldTwice{fixture: newFixture(t)}
 	p := s.Open(t, 1, 10)
 	stored := []seckill.Claim{s.Claim(1, "ann"), s.Claim(1, "bob")}
 	stored[1].Key = "k"
@@ -41,18 +42,18 @@ func newSoldTwice(t *testing.T) *soldTwice {
 	again[1].Key = "k"
 	s.Reserve(t, p, again...)
 	s.limit, s.duplicate = again[0].OrderNo, again[1].OrderNo
-	s.again()
+	s.restart()
 	return s
 }
 
-// again makes the worker anew, with the log of the one before.
-func (s *soldTwice) again() {
-	s.enlist(func(o *worker.Options) { o.Logger = slog.New(slog.NewTextHandler(&s.log, nil)) })
+// restart makes a new worker with the same log.
+func (s *soldTwice) restart() {
+	s.newWorker(func(o *worker.Options) { o.Logger = slog.New(slog.NewTextHandler(&s.log, nil)) })
 }
 
-// told checks, when the worker has stopped, that both were listed once, and the
-// one whose buyer is worse off was alerted once.
-func (s *soldTwice) told(t *testing.T) {
+// checkReported checks, after the worker has stopped, that both failures were
+// logged once and that only the limit failure was alerted, once.
+func (s *soldTwice) checkReported(t *testing.T) {
 	t.Helper()
 	for no, reason := range map[seckill.OrderNo]string{s.limit: seckill.ReasonLimit, s.duplicate: seckill.ReasonDuplicate} {
 		o, err := s.Store.Order(t.Context(), no)
@@ -61,29 +62,29 @@ func (s *soldTwice) told(t *testing.T) {
 			t.Errorf("order %s is %s %q, want failed %q", no, o.Status, o.Reason, reason)
 		}
 		if n := strings.Count(s.log.String(), no.String()+" "+reason); n != 1 {
-			t.Errorf("that order %s has failed (%s) is in the log %d times\n%s", no, reason, n, s.log.String())
+			t.Errorf("the failure of order %s (%s) is in the log %d times\n%s", no, reason, n, s.log.String())
 		}
 	}
 	if got := s.alerted(); !slices.Equal(got, []alert.Kind{alert.NotKept}) {
 		t.Fatalf("alerts are %v", got)
 	}
 	if got := s.causes[0].Error(); !strings.Contains(got, s.limit.String()) || !strings.HasPrefix(got, "1 promised order") {
-		t.Errorf("the alert says %q, and not that %s has failed", got, s.limit)
+		t.Errorf("the alert is %q, want the failure of %s", got, s.limit)
 	}
 	storetest.CheckPromises(t, s.Store, 1)
 }
 
-func TestAPromiseThatFailsInTheStoreIsListedAndAlerted(t *testing.T) {
+func TestFailedPromise_IsLoggedAndAlerted(t *testing.T) {
 	s := newSoldTwice(t)
 	s.start(t)
-	s.drained(t)
+	s.waitDrained(t)
 	s.stop()
-	s.told(t)
+	s.checkReported(t)
 }
 
-// The worker dies between its commit and its acknowledgement, and another is
-// given the same entry.
-func TestAPromiseThatFailedIsNotListedAgainWhenItsEntryComesAgain(t *testing.T) {
+// The worker dies between its commit and its acknowledgement, and another one
+// receives the same entry.
+func TestFailedPromise_LoggedOnceAlthoughItsEntryIsRedelivered(t *testing.T) {
 	s := newSoldTwice(t)
 	s.queue.set(&s.queue.failAck, 1<<20)
 	s.start(t)
@@ -93,24 +94,24 @@ func TestAPromiseThatFailedIsNotListedAgainWhenItsEntryComesAgain(t *testing.T) 
 	if s.Depth(t, 1) == 0 {
 		t.Fatal("the entry was acknowledged")
 	}
-	s.again()
+	s.restart()
 	s.start(t)
-	s.drained(t)
+	s.waitDrained(t)
 	s.stop()
-	s.told(t)
+	s.checkReported(t)
 }
 
-// The queue does not take the acknowledgement, so that the batch is tried again,
-// and the commit of that is not heard of.
-func TestAPromiseThatFailedIsListedOnceThoughItsBatchIsTriedAgain(t *testing.T) {
+// The queue does not take the acknowledgement, so the batch is tried again, and
+// the reply to that commit is lost.
+func TestFailedPromise_LoggedOnceAlthoughItsBatchIsRetried(t *testing.T) {
 	s := newSoldTwice(t)
 	s.queue.set(&s.queue.failAck, 1<<20)
 	s.start(t)
 	rig.Until(t, "the order has failed", func() bool { return s.Status(t, s.limit) == seckill.OrderFailed })
 	s.Store.FailAfter("Confirm", 1)
-	s.tried(t)
+	s.waitRetried(t)
 	s.queue.set(&s.queue.failAck, 0)
-	s.drained(t)
+	s.waitDrained(t)
 	s.stop()
-	s.told(t)
+	s.checkReported(t)
 }
