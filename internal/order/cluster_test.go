@@ -20,20 +20,20 @@ import (
 	"seckill/test/server"
 )
 
-// soon is what "within seconds" means here: well below a round's 30 s, and
+// soon is the bound for "within seconds": well below the 30 s of a round, and
 // enough for a busy machine.
 const soon = 12 * time.Second
 
-// halved is a Cluster of which one master can be stopped, and sales on it: those
-// at home there, and those that are not.
-type halved struct {
+// halfCluster is a Cluster with one master that can be stopped, with products
+// on that master and on the others.
+type halfCluster struct {
 	*rig.Rig
 	ledger      *ledgerredis.Ledger
 	master      *server.RedisServer
 	gone, alive []seckill.Product
 }
 
-func newHalved(t *testing.T) *halved {
+func newHalfCluster(t *testing.T) *halfCluster {
 	t.Helper()
 	cluster := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
 	l, err := ledgerredis.Open(t.Context(), ledgerredis.Options{Place: redisclient.Place{Addrs: cluster.Addrs()}, Prefix: "seckill:"})
@@ -43,7 +43,7 @@ func newHalved(t *testing.T) *halved {
 			t.Error(err)
 		}
 	})
-	h := &halved{Rig: rig.New(t), ledger: l}
+	h := &halfCluster{Rig: rig.New(t), ledger: l}
 	h.On(l, l.Queue())
 	home := func(p seckill.Product) *server.RedisServer {
 		for _, node := range cluster.Nodes() {
@@ -51,7 +51,7 @@ func newHalved(t *testing.T) *halved {
 				return node
 			}
 		}
-		t.Fatalf("product %d is nowhere", p.ID)
+		t.Fatalf("product %d is on no node", p.ID)
 		return nil
 	}
 	for id := uint32(1); len(h.gone) < 2 || len(h.alive) < 2; id++ {
@@ -68,15 +68,15 @@ func newHalved(t *testing.T) *halved {
 	return h
 }
 
-func (h *halved) free(t *testing.T, p seckill.Product) int64 {
+func (h *halfCluster) free(t *testing.T, p seckill.Product) int64 {
 	t.Helper()
 	f, err := h.ledger.Read(t.Context(), ledger.ShardOf(&p, 0))
 	rig.Must(t, err)
 	return f.Available
 }
 
-// round makes one round of a duty, and fails the test if it hides that a master
-// did not answer, or does not come back long before its end.
+// round runs one round of a job. It fails the test if the round hides that a
+// master did not answer, or does not end soon.
 func round(t *testing.T, name string, do func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -90,10 +90,10 @@ func round(t *testing.T, name string, do func(context.Context) error) {
 	}
 }
 
-// One master of a Cluster is stopped, and older debts than a list shows are owed
-// to it: what is owed to the others is paid within seconds.
-func TestAMasterThatIsAwayHoldsUpOnlyItsOwnProducts(t *testing.T) {
-	h := newHalved(t)
+// One master of a Cluster is stopped. It is owed more and older debts than one
+// page shows. The debts to the other masters are still paid within seconds.
+func TestCluster_MasterAwayDelaysOnlyItsOwnProducts(t *testing.T) {
+	h := newHalfCluster(t)
 	gone, alive := h.gone[0], h.alive[0]
 	const many = 510 // more than a page
 	var buyers []string
@@ -137,7 +137,7 @@ func TestAMasterThatIsAwayHoldsUpOnlyItsOwnProducts(t *testing.T) {
 	}
 
 	h.master.Resume()
-	rig.Until(t, "all is returned where the master was away", func() bool {
+	rig.Until(t, "all units are returned on the master that was away", func() bool {
 		_ = releaser.Round(t.Context())
 		return owed(t, h.Rig) == 0
 	})

@@ -10,27 +10,28 @@ import (
 
 const (
 	expirePerRound = 500
-	// expireLast is the most that the last page of a round has. What becomes due
-	// meanwhile fills a page in part only, and waits for the next round. A full page
-	// is shorter if others cancelled some of it first.
+	// expireLast is the largest page that ends a round. Orders that become due
+	// meanwhile make small pages, and wait for the next round. A full page is
+	// smaller if others cancelled some of its orders first.
 	expireLast = expirePerRound / 2
 )
 
-// Expirer cancels orders that were not paid in time. The store's index of due
-// orders is the only clock that counts.
+// Expirer cancels orders that were not paid in time. Only the clock of the
+// store counts.
 type Expirer struct {
 	Store interface {
 		Expire(ctx context.Context, limit int) ([]seckill.Order, error)
 		WarnExpiring(ctx context.Context, lead time.Duration, limit int) (int, error)
 	}
-	// WarnLead is how long before the end order.expiring is written.
+	// WarnLead is how long before its end an order gets the event
+	// order.expiring.
 	WarnLead time.Duration
-	// OnExpired sees each batch, so that the releases go out at once.
+	// OnExpired gets each batch, so that the releases are sent at once.
 	OnExpired func(orders []seckill.Order)
 }
 
-// Round cancels all that is due now, and then warns: a hundred thousand warnings
-// must not hold up the units of those who did not pay.
+// Round cancels all due orders and then writes the warnings: many warnings must
+// not delay the return of units.
 func (e *Expirer) Round(ctx context.Context) error {
 	return errors.Join(e.expire(ctx), e.warn(ctx))
 }

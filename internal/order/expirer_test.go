@@ -10,7 +10,7 @@ import (
 	"seckill/internal/order"
 )
 
-// pages answers with pages of these sizes, and then with small ones for ever.
+// pages returns pages of these sizes, and then small ones for ever.
 type pages struct{ left []int }
 
 func (p *pages) next(limit int) int {
@@ -22,7 +22,7 @@ func (p *pages) next(limit int) int {
 	return n
 }
 
-// dueStore expires and warns by pages.
+// dueStore expires and warns in pages.
 type dueStore struct{ expired, warned pages }
 
 func (s *dueStore) Expire(_ context.Context, limit int) ([]seckill.Order, error) {
@@ -33,9 +33,10 @@ func (s *dueStore) WarnExpiring(_ context.Context, _ time.Duration, limit int) (
 	return s.warned.next(limit), nil
 }
 
-// What others cancel first makes a full page shorter. What becomes due while a
-// round runs makes small pages, and they must not keep the round going.
-func TestExpirer_GoesOnPastAShorterPageAndEndsAtASmallOne(t *testing.T) {
+// A full page may be shorter because others cancelled some of its orders.
+// Orders that become due during a round make small pages, and must not keep it
+// running.
+func TestExpirer_EndsAtASmallPage(t *testing.T) {
 	store := &dueStore{expired: pages{[]int{499, 500, 498, 7, 499}}, warned: pages{[]int{499, 2, 499}}}
 	var batches []int
 	e := order.Expirer{Store: store, OnExpired: func(orders []seckill.Order) { batches = append(batches, len(orders)) }}

@@ -78,7 +78,8 @@ func (s *shop) seen() int {
 	return len(s.expired)
 }
 
-// run runs the scheduler until the returned function, or the test's end.
+// run runs the scheduler until the returned function is called or the test
+// ends.
 func (s *shop) run(t *testing.T) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -102,8 +103,8 @@ func (s *shop) run(t *testing.T) (stop func()) {
 	return stop
 }
 
-// confirm makes n orders that have to be paid within a time, and returns when
-// that ends by the machine's clock.
+// confirm makes n orders with this time to pay, and returns when it ends by the
+// clock of the machine.
 func (s *shop) confirm(t *testing.T, n int, within time.Duration) ([]seckill.OrderNo, time.Time) {
 	t.Helper()
 	nos := confirm(t, s.Store, s.product, n, within)
@@ -119,7 +120,7 @@ func confirm(t *testing.T, in store.Store, p seckill.Product, n int, within time
 		id := orderCount()
 		nos[i] = seckill.NewOrderNo(at, p.ID, id)
 		req.Items = append(req.Items, store.Item{
-			// Buyers of a real sale come in no order.
+			// Buyers of a real sale come in random order.
 			Claim:     seckill.Claim{OrderNo: nos[i], Buyer: fmt.Sprintf("buyer-%016x", id*0x9E3779B97F4A7C15), Quantity: 1},
 			ProductID: p.ID, Group: p.Group, Epoch: p.Epoch, At: at, PriceCents: p.PriceCents, Currency: p.Currency, Name: p.Name, Limit: p.PerUserLimit,
 		})
@@ -141,7 +142,7 @@ func orderCount() uint64 {
 	return lastOrder
 }
 
-// cancelled counts those of the orders that have expired.
+// cancelled counts the expired orders.
 func (s *shop) cancelled(t *testing.T, nos []seckill.OrderNo) (n int) {
 	t.Helper()
 	orders, err := s.Store.OrdersByNo(t.Context(), nos)

@@ -12,47 +12,49 @@ import (
 )
 
 const (
-	// receivers is how many expire orders at once. The store locks one product at
-	// a time, so more would only wait for each other.
+	// receivers is how many goroutines expire orders. The store locks one
+	// product at a time, so more would only wait.
 	receivers = 2
-	// receiveMost bounds the messages of one receive, receiveFor its time.
+	// receiveMost and receiveFor bound one receive: its messages and its time.
 	receiveMost = 32
 	receiveFor  = 20 * time.Second
 	// expireMost bounds the orders of one call to the store, unless one message
-	// has more.
+	// alone has more.
 	expireMost = 500
-	// earlyMost bounds the messages that wait here for their time, and earlyBy how
-	// early they may be. Others are given back to the broker.
+	// earlyMost bounds the messages that wait here until they are due, and
+	// earlyBy their time. Others go back to the broker.
 	earlyMost = 256
 	earlyBy   = 10 * time.Second
-	// storeWithin bounds the calls to the store for one batch, settleWithin one
-	// call that settles messages.
+	// storeWithin bounds the calls to the store for one batch. settleWithin
+	// bounds one call that settles messages.
 	storeWithin  = 10 * time.Second
 	settleWithin = 5 * time.Second
-	// The wait after a failure of the store or the broker, which doubles.
+	// The wait after a failure of the store or the broker. It doubles with each
+	// failure.
 	retryLeast = 250 * time.Millisecond
 	retryMost  = 5 * time.Second
 )
 
-// parcel is a message with what it says.
+// parcel is a message and its decoded content.
 type parcel struct {
 	message carrier.Delivery
 	expiry  carrier.Expiry
 }
 
-// receiver takes messages from the broker and expires their orders. It is used
-// by one goroutine.
+// receiver receives messages from the broker and expires their orders. One
+// goroutine uses it.
 type receiver struct {
 	*ExpiryScheduler
-	calls   context.Context // of calls that settle messages; ends stopWithin after a stop
-	waiting []parcel        // for their time
-	// How long the broker and the store were last waited for; 0 while they work.
+	calls   context.Context // for calls that settle messages; ends stopWithin after a stop
+	waiting []parcel        // not due yet
+	// The last waits after failures of the broker and the store; 0 while they
+	// work.
 	brokerRetry, storeRetry time.Duration
 }
 
 func newReceiver(s *ExpiryScheduler) *receiver { return &receiver{ExpiryScheduler: s} }
 
-// run receives until ctx ends, and then gives back what waits.
+// run receives until ctx ends, and then gives the waiting messages back.
 func (r *receiver) run(ctx context.Context) {
 	calls, cancel := background.GraceContext(ctx, stopWithin)
 	defer cancel()
@@ -70,7 +72,7 @@ func (r *receiver) run(ctx context.Context) {
 	r.again(r.waiting)
 }
 
-// receive takes messages until one that waits is due.
+// receive receives messages until one that waits is due.
 func (r *receiver) receive(ctx context.Context) {
 	wait := receiveFor
 	for i := range r.waiting {
@@ -89,7 +91,7 @@ func (r *receiver) receive(ctx context.Context) {
 	}
 }
 
-// failed waits after a failure, longer each time until something succeeds.
+// failed waits after a failure, longer each time until a call succeeds.
 func (r *receiver) failed(ctx context.Context, retry *time.Duration, what string, err error) {
 	if *retry == 0 {
 		r.opt.Logger.Warn(what, "error", err)
@@ -98,13 +100,14 @@ func (r *receiver) failed(ctx context.Context, retry *time.Duration, what string
 	_ = background.Pause(ctx, *retry)
 }
 
-// accept takes a message in. One that nobody can accept is settled, so that it
-// does not come for ever.
+// accept takes a message. It settles a message that no receiver can accept:
+// otherwise the broker would deliver it again for ever.
 func (r *receiver) accept(message carrier.Delivery) {
 	expiry, err := r.opt.Codec.DecodeExpiry(&message.Message)
 	if err != nil {
 		why := ExpiryResult(carrier.Rejection(err))
-		// Anybody who may write the topic decides how many there are.
+		// Log at a bounded rate: anyone who may write the topic decides how
+		// many there are.
 		r.complaints.Say(slog.LevelWarn, "rejected "+string(why), "expiry message rejected and settled", "why", string(why), "bytes", len(message.Body))
 		r.done([]parcel{{message: message}}, why)
 		return
@@ -117,7 +120,7 @@ func (r *receiver) accept(message carrier.Delivery) {
 	r.waiting = append(r.waiting, p)
 }
 
-// ripe takes messages that are due, for one call to the store.
+// ripe removes and returns due messages, for one call to the store.
 func (r *receiver) ripe(now time.Time) (batch []parcel) {
 	orders := 0
 	r.waiting = slices.DeleteFunc(r.waiting, func(p parcel) bool {
@@ -132,8 +135,8 @@ func (r *receiver) ripe(now time.Time) (batch []parcel) {
 	return batch
 }
 
-// expire has the store expire the orders of messages, and settles those of
-// which nothing is left to do.
+// expire expires the orders of messages in the store, and settles the messages
+// that need nothing more.
 func (r *receiver) expire(ctx context.Context, batch []parcel) {
 	var nos []seckill.OrderNo
 	for i := range batch {
@@ -158,13 +161,14 @@ func (r *receiver) expire(ctx context.Context, batch []parcel) {
 	r.again(again)
 }
 
-// expireOrders expires those that are due, and returns those that are pending
-// and not yet due by the store's clock. An order that is due and cannot be
-// cancelled, because somebody holds or altered a row, is left to the scan.
+// expireOrders expires the due orders, and returns those that are pending and
+// not due yet by the clock of the store. An order that is due and cannot be
+// cancelled is left to the scan, for example because its row is locked.
 func (r *receiver) expireOrders(ctx context.Context, nos []seckill.OrderNo) (early map[seckill.OrderNo]bool, err error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeWithin)
 	defer cancel()
-	// Read before, so that an order which becomes due meanwhile is not missed.
+	// Read the clock first, so that an order that becomes due meanwhile is not
+	// missed.
 	now, err := r.opt.Store.Now(ctx)
 	if err != nil {
 		return nil, err
@@ -193,14 +197,14 @@ func (r *receiver) expireOrders(ctx context.Context, nos []seckill.OrderNo) (ear
 	return early, nil
 }
 
-// done settles messages. One that cannot be settled comes again, and finds its
-// orders expired.
+// done settles messages. If that fails, a message comes again and its orders
+// are already expired.
 func (r *receiver) done(parcels []parcel, result ExpiryResult) {
 	r.settle(parcels, result, r.broker().Done)
 }
 
-// again gives messages back. One that cannot be given back comes again when the
-// broker misses its receiver.
+// again gives messages back. If that fails, the broker delivers them again when
+// it misses the receiver.
 func (r *receiver) again(parcels []parcel) {
 	r.settle(parcels, Again, r.broker().Again)
 }

@@ -24,17 +24,18 @@ import (
 )
 
 const (
-	// ordersEnv asks for that many orders, due within a minute, in place of a few;
-	// storeEnv is "mariadb" for a server in place of the embedded store.
+	// ordersEnv sets the number of orders, due within a minute; the default is
+	// small. If storeEnv is "mariadb", the test uses a MariaDB server in place
+	// of SQLite.
 	ordersEnv = "SECKILL_EXPIRY_ORDERS"
 	storeEnv  = "SECKILL_EXPIRY_STORE"
 )
 
-// load is how many orders become due, and how soon.
+// load is the number of orders and the time in which they become due.
 type load struct {
 	orders, batch int
-	lead, over    time.Duration // until the first is due, and from there to the last
-	within        time.Duration // the latest that an order may expire after its time
+	lead, over    time.Duration // until the first is due, and from the first to the last
+	within        time.Duration // the latest that an order may expire after it is due
 	full          bool
 	mariadb       bool
 }
@@ -43,7 +44,7 @@ func theLoad(t *testing.T) load {
 	t.Helper()
 	text := os.Getenv(ordersEnv)
 	if text == "" {
-		// A loaded machine with the race detector is no failure.
+		// Slow on a busy machine with the race detector; that is no failure.
 		return load{orders: 3000, batch: 100, lead: 3 * time.Second, over: 2 * time.Second, within: 10 * time.Second}
 	}
 	n, err := strconv.Atoi(text)
@@ -68,7 +69,7 @@ func TestExpiry_OrdersExpireInTime(t *testing.T) {
 		{"by both", true, true},
 	} {
 		if !c.messages && !l.full {
-			continue // a figure to compare with, and no promise
+			continue // only a figure to compare with
 		}
 		t.Run(c.name, func(t *testing.T) { expireInTime(t, l, c.messages, c.scan) })
 	}
@@ -127,7 +128,7 @@ func expireInTime(t *testing.T, l load, messages, scan bool) {
 		}
 	}
 	most := late.report(t, l)
-	if messages && most > l.within { // the scan alone is the safety net, and promises nothing
+	if messages && most > l.within { // the scan alone is the safety net, without a bound
 		t.Errorf("an order expired %s after its time, want at most %s", most, l.within)
 	}
 }
@@ -158,13 +159,13 @@ func newSale(t *testing.T, in store.Store, stock int64) seckill.Product {
 	return p
 }
 
-// lateness is how long after their time orders were expired, by this machine's
-// clock after the commit.
+// lateness records how long after their due time orders expired, by the clock
+// of this machine after the commit.
 type lateness struct {
 	mu      sync.Mutex
 	delay   []time.Duration
 	by      map[string]int
-	dropped int // messages, whose orders are left to the scan
+	dropped int // dropped messages; the scan expires their orders
 }
 
 func (l *lateness) Message(result order.ExpiryResult) {
@@ -175,7 +176,8 @@ func (l *lateness) Message(result order.ExpiryResult) {
 	}
 }
 
-// left is how many orders of dropped messages a busy machine leaves to the scan.
+// left is how many orders the scan expires because a busy machine dropped their
+// messages.
 func (l *lateness) left(of load) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -24,62 +24,64 @@ import (
 // worker: a message that cannot be published is dropped.
 
 const (
-	// ExpiryGrace is how long after the end of the time to pay a message is due. The
-	// store decides by its own clock, which may be behind the worker's a little.
-	// More would only leave the orders to the scan, which looks every second.
+	// ExpiryGrace is the delay of a message after the end of the time to pay.
+	// The clock of the store decides, and may be a little behind the clock of
+	// the worker. A longer delay would leave the orders to the scan, which runs
+	// every second.
 	ExpiryGrace = 250 * time.Millisecond
 	// messageMost bounds the orders of one message: one transaction of the store.
 	messageMost = 500
-	// queueMost bounds the messages that wait to be published: 8 MB of numbers.
+	// queueMost bounds the messages that wait to be published: 8 MB of order
+	// numbers.
 	queueMost = 1024
-	// publishers is how many messages are published at once.
+	// publishers is how many messages are published at the same time.
 	publishers = 4
-	// publishWithin bounds a publish. Beyond it the message is dropped.
+	// publishWithin bounds a publish. After it the message is dropped.
 	publishWithin = 3 * time.Second
-	// stopWithin is how long calls to the broker go on after a stop: messages that
-	// wait are published, others are settled or given back.
+	// stopWithin is how long calls to the broker may continue after a stop:
+	// waiting messages are published, others are settled or given back.
 	stopWithin = 2 * time.Second
 )
 
-// ExpiryResult is what became of a message.
+// ExpiryResult is the outcome of a message.
 type ExpiryResult string
 
-// The results.
+// The outcomes.
 const (
 	Published ExpiryResult = "published" // the broker has stored it
-	TooLong   ExpiryResult = "too_long"  // due later than the broker can wait: left to the scan
-	Dropped   ExpiryResult = "dropped"   // not published in time: left to the scan
-	Settled   ExpiryResult = "settled"   // none of its orders has to be expired any more
-	Again     ExpiryResult = "again"     // given back: it came early, or the store was away
-	Forged    ExpiryResult = "forged"    // settled unread
-	Foreign   ExpiryResult = "foreign"   // settled unread: of another store
+	TooLong   ExpiryResult = "too_long"  // due later than the broker can delay; the scan expires the orders
+	Dropped   ExpiryResult = "dropped"   // not published in time; the scan expires the orders
+	Settled   ExpiryResult = "settled"   // all its orders are expired or need not expire
+	Again     ExpiryResult = "again"     // given back: too early, or the store was away
+	Forged    ExpiryResult = "forged"    // settled unread: wrong signature
+	Foreign   ExpiryResult = "foreign"   // settled unread: from another store
 	Poison    ExpiryResult = "poison"    // settled unread: not an expiry message
 )
 
 // ExpiryResults lists all of them.
 var ExpiryResults = []ExpiryResult{Published, TooLong, Dropped, Settled, Again, Forged, Foreign, Poison}
 
-// ExpiryStore is what expires orders.
+// ExpiryStore is the part of the store that expires orders.
 type ExpiryStore interface {
 	ExpireOrders(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
 	OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
 	Now(ctx context.Context) (time.Time, error)
 }
 
-// ExpiryMeter counts messages by what became of them.
+// ExpiryMeter counts messages by outcome.
 type ExpiryMeter interface {
 	Message(result ExpiryResult)
 }
 
 // ExpiryOptions are a scheduler's parts.
 type ExpiryOptions struct {
-	// Open connects to the broker. It is called again until it succeeds; until
-	// then messages wait, as many as there is room for.
+	// Open connects to the broker. It is called until it succeeds. Until then a
+	// bounded number of messages wait.
 	Open  func(ctx context.Context) (carrier.Delayer, error)
 	Codec *carrier.Codec
 	Store ExpiryStore
 	Meter ExpiryMeter
-	// OnExpired sees each batch, so that the units return at once.
+	// OnExpired gets each batch, so that the units return at once.
 	OnExpired func(orders []seckill.Order)
 	Now       func() time.Time
 	Logger    *slog.Logger
@@ -88,7 +90,7 @@ type ExpiryOptions struct {
 // ExpiryScheduler publishes and receives expiry messages of one process.
 type ExpiryScheduler struct {
 	opt        ExpiryOptions
-	complaints *alert.ThrottledLog // about what brokers bring
+	complaints *alert.ThrottledLog // for messages that the broker delivers
 	queue      chan carrier.Expiry
 	failing    atomic.Bool // the last publish failed
 
@@ -101,8 +103,8 @@ func NewExpiryScheduler(opt ExpiryOptions) *ExpiryScheduler {
 	return &ExpiryScheduler{opt: opt, complaints: alert.NewThrottledLog(opt.Logger, opt.Now), queue: make(chan carrier.Expiry, queueMost)}
 }
 
-// Schedule has orders of a product expire when their time to pay has passed. It
-// never blocks: a message for which there is no room is dropped.
+// Schedule expires orders of a product when their time to pay has passed. It
+// never blocks: if the queue is full, the message is dropped.
 func (s *ExpiryScheduler) Schedule(product uint32, orders []seckill.OrderNo, payBefore time.Time) {
 	for some := range slices.Chunk(orders, messageMost) {
 		select {
@@ -113,7 +115,7 @@ func (s *ExpiryScheduler) Schedule(product uint32, orders []seckill.OrderNo, pay
 	}
 }
 
-// Run publishes and receives until ctx ends. Close comes after it.
+// Run publishes and receives until ctx ends. Call Close afterwards.
 func (s *ExpiryScheduler) Run(ctx context.Context) {
 	opened, ok := background.Reach(ctx, s.opt.Open, func(err error) {
 		s.opt.Logger.Warn("broker of delayed messages not reached; the scan of the store expires orders", "error", err)
@@ -140,7 +142,8 @@ func (s *ExpiryScheduler) broker() carrier.Delayer {
 	return s.delayer
 }
 
-// Close drops what was not published, and leaves the broker.
+// Close drops messages that were not published, and disconnects from the
+// broker.
 func (s *ExpiryScheduler) Close(ctx context.Context) error {
 	for {
 		select {
@@ -157,7 +160,7 @@ func (s *ExpiryScheduler) Close(ctx context.Context) error {
 	return nil
 }
 
-// publish publishes messages until ctx ends, and then those that wait.
+// publish publishes messages until ctx ends, and then the ones that wait.
 func (s *ExpiryScheduler) publish(ctx context.Context) {
 	longer, cancel := background.GraceContext(ctx, stopWithin)
 	defer cancel()
@@ -178,14 +181,14 @@ func (s *ExpiryScheduler) publish(ctx context.Context) {
 	}
 }
 
-// publishOne publishes a message, or leaves its orders to the scan.
+// publishOne publishes a message. If it cannot, the scan expires the orders.
 func (s *ExpiryScheduler) publishOne(ctx context.Context, e *carrier.Expiry) {
 	delay := e.Due.Sub(s.opt.Now())
 	switch {
 	case delay > carrier.MaxDelay:
 		s.opt.Meter.Message(TooLong)
 		return
-	case delay <= 0: // it waited for the broker until the scan had its orders
+	case delay <= 0: // the broker was away until the scan was due
 		s.opt.Meter.Message(Dropped)
 		return
 	}

@@ -54,7 +54,7 @@ func TestReceiver_EarlyMessageWaitsForItsTime(t *testing.T) {
 	s.run(t)
 	nos, payBefore := s.confirm(t, 3, time.Second)
 	s.scheduler.Schedule(s.product.ID, nos, payBefore)
-	// A later message must not hold up one that is due.
+	// A later message must not delay one that is due.
 	later, laterBefore := s.confirm(t, 1, time.Minute)
 	s.scheduler.Schedule(s.product.ID, later, laterBefore)
 	rig.Until(t, "the orders expire", func() bool { return s.seen() == len(nos) })
@@ -66,7 +66,7 @@ func TestReceiver_EarlyMessageWaitsForItsTime(t *testing.T) {
 	}
 }
 
-func TestReceiver_MessageThatIsFarTooEarlyIsGivenBack(t *testing.T) {
+func TestReceiver_MessageFarTooEarlyIsGivenBack(t *testing.T) {
 	s := newShop(t)
 	s.broker.Early(time.Hour)
 	s.run(t)
@@ -78,8 +78,8 @@ func TestReceiver_MessageThatIsFarTooEarlyIsGivenBack(t *testing.T) {
 	}
 }
 
-// The store's clock decides, and no order is dropped because it is behind.
-func TestReceiver_OrdersNotDueByTheStoresClockComeAgain(t *testing.T) {
+// The clock of the store decides, and no order is dropped if it is behind.
+func TestReceiver_OrdersNotDueByTheStoreClockComeAgain(t *testing.T) {
 	s := newShop(t)
 	s.run(t)
 	nos, payBefore := s.confirm(t, 2, time.Minute)
@@ -93,7 +93,7 @@ func TestReceiver_OrdersNotDueByTheStoresClockComeAgain(t *testing.T) {
 	rig.Until(t, "the message is settled", func() bool { return s.broker.Unsettled() == 0 })
 }
 
-func TestReceiver_StoreThatIsAwayIsTriedWithBackoff(t *testing.T) {
+func TestReceiver_RetriesWithBackoffWhileTheStoreIsAway(t *testing.T) {
 	s := newShop(t)
 	nos, payBefore := s.confirm(t, 2, 100*time.Millisecond)
 	s.Store.FailBefore("ExpireOrders", storetest.Always)
@@ -111,7 +111,7 @@ func TestReceiver_StoreThatIsAwayIsTriedWithBackoff(t *testing.T) {
 	rig.Until(t, "the message is settled", func() bool { return s.broker.Unsettled() == 0 })
 }
 
-// The store has expired the orders, and the receiver does not know.
+// The store has expired the orders, and the receiver misses the reply.
 func TestReceiver_LostReplyExpiresNothingTwice(t *testing.T) {
 	s := newShop(t)
 	nos, payBefore := s.confirm(t, 2, 100*time.Millisecond)
@@ -160,13 +160,13 @@ func TestReceiver_RejectedMessagesDoNotFillTheLog(t *testing.T) {
 	}
 }
 
-func TestScheduler_BrokerThatIsAwayAtStartHoldsUpNobody(t *testing.T) {
+func TestScheduler_BrokerAwayAtStartBlocksNoCaller(t *testing.T) {
 	s := newShop(t)
 	s.broker.Fail(errors.New("away"))
 	s.run(t)
 	nos, payBefore := s.confirm(t, 1, 5*time.Second)
 	began := time.Now()
-	for range 2000 { // more than there is room for
+	for range 2000 { // more than the queue takes
 		s.scheduler.Schedule(s.product.ID, nos, payBefore)
 	}
 	if took := time.Since(began); took > time.Second {
@@ -180,7 +180,7 @@ func TestScheduler_BrokerThatIsAwayAtStartHoldsUpNobody(t *testing.T) {
 	rig.Until(t, "the order expires", func() bool { return s.cancelled(t, nos) == 1 })
 }
 
-func TestScheduler_WhatTheBrokerDoesNotTakeIsLeftToTheScan(t *testing.T) {
+func TestScheduler_DropsMessagesThatTheBrokerDoesNotTake(t *testing.T) {
 	s := newShop(t)
 	s.run(t)
 	nos, _ := s.confirm(t, 1, time.Hour)
@@ -194,7 +194,7 @@ func TestScheduler_WhatTheBrokerDoesNotTakeIsLeftToTheScan(t *testing.T) {
 	rig.Until(t, "the broker takes messages again", func() bool { return s.count(order.Published) == 1 })
 }
 
-func TestScheduler_StopPublishesWhatWaitsAndGivesBackTheRest(t *testing.T) {
+func TestScheduler_StopPublishesWaitingMessagesAndGivesBackTheRest(t *testing.T) {
 	s := newShop(t)
 	s.broker.Early(5 * time.Second)
 	stop := s.run(t)

@@ -12,30 +12,30 @@ import (
 	"seckill/internal/store"
 )
 
-// askedAtOnce is how many products' ledgers one list asks at a time.
+// askedAtOnce is how many ledgers one list reads at the same time.
 const askedAtOnce = 32
 
 // Listing is a part of a buyer's orders.
 type Listing struct {
 	Orders []seckill.Order
-	// Partial says that orders may be missing, between these or beyond: the store
-	// or the ledger could not be asked.
+	// Partial means that orders may be missing anywhere in the list, because
+	// the store or the ledger did not answer.
 	Partial bool
 }
 
-// List is a buyer's orders, newest first: confirmed ones, and those that still
-// wait. It reads the ledger of every product of which something waits in the
-// queue, and the buyer's letters. With the store
-// away it lists those that still wait, with the ledger away those that the
-// store has, as a partial listing, and it is busy if there are none.
+// List returns a buyer's orders, newest first: those in the store and those
+// that still wait. It reads the ledger of every product that has entries in the
+// queue, and the buyer's letters. If the store is away, it lists the waiting
+// orders. If the ledger is away, it lists the stored ones. Both lists are
+// partial, and if one is empty, the answer is busy.
 func (d *Desk) List(ctx context.Context, buyer string, before seckill.OrderNo, limit int) (Listing, error) {
-	ctx, cancel := d.brief(ctx)
+	ctx, cancel := d.withReadDeadline(ctx)
 	defer cancel()
 	return d.listOf(ctx, store.OrderFilter{Buyer: buyer, Before: before, Limit: limit})
 }
 
-// Search is for the operator: the store's orders, and of one buyer, whatever
-// their status, also those that still wait, as List has them.
+// Search lists orders for the operator. For one buyer and any status it also
+// lists orders that still wait, like List.
 func (d *Desk) Search(ctx context.Context, filter store.OrderFilter) (Listing, error) {
 	if filter.Buyer != "" && filter.Status == nil {
 		return d.listOf(ctx, filter)
@@ -45,22 +45,22 @@ func (d *Desk) Search(ctx context.Context, filter store.OrderFilter) (Listing, e
 }
 
 func (d *Desk) listOf(ctx context.Context, filter store.OrderFilter) (Listing, error) {
-	bounded, cancelFirst := patient(ctx)
+	bounded, cancelFirst := withFirstShare(ctx)
 	defer cancelFirst()
 	orders, err := d.list(bounded, filter)
 	switch {
-	case isDeaf(err):
+	case isLedgerAway(err):
 		orders, err = d.listStored(ctx, filter)
 		return Listing{orders, true}, err
-	case isAway(err):
+	case isStoreAway(err):
 		orders, err = d.listWaiting(ctx, filter)
 		return Listing{orders, true}, err
 	}
 	return Listing{Orders: orders}, err
 }
 
-// What a filter says of orders that are not in the store; their buyer is the
-// one whose marks are read.
+// These apply a filter to orders that are not in the store. The filter's buyer
+// is already applied.
 func ofProduct(id uint32, filter store.OrderFilter) bool {
 	return filter.ProductID == 0 || filter.ProductID == id
 }
@@ -95,17 +95,18 @@ func (d *Desk) list(ctx context.Context, filter store.OrderFilter) ([]seckill.Or
 	if err != nil {
 		return nil, err
 	}
-	// Only now: an order that is in the store has its reference there alone.
+	// Filter by reference last: only the store has the reference of a stored
+	// order.
 	queued = slices.DeleteFunc(queued, func(o seckill.Order) bool { return !hasRef(&o, filter) })
 	orders = append(orders, queued...)
 	slices.SortFunc(orders, newestFirst)
 	return orders[:min(filter.Limit, len(orders))], nil
 }
 
-// promisedTo are the buyer's orders that may have no row: those that the ledger
-// holds of products of which something waits in the queue, and those on the
-// ladder. What is in neither when it is asked for is in the store by now, and need
-// not be asked of the ledger, which answers no sooner than its next commit.
+// promisedTo returns the buyer's orders that may have no row: those on the
+// retry ladder, and those in the ledgers of products with entries in the queue.
+// Other orders are in the store by now. Reading a ledger waits for its next
+// commit, so fewer reads are faster.
 func (d *Desk) promisedTo(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
 	may := make(map[uint32]bool)
 	if err := d.waiting(ctx, may); err != nil {
@@ -115,7 +116,8 @@ func (d *Desk) promisedTo(ctx context.Context, filter store.OrderFilter) ([]seck
 	if err != nil {
 		return nil, err
 	}
-	// A letter of an older epoch may have been adopted, back into the queue.
+	// A letter of an older epoch may have been adopted meanwhile, and is in the
+	// queue again.
 	if err := d.waiting(ctx, may); err != nil {
 		return nil, err
 	}
@@ -129,8 +131,8 @@ func (d *Desk) promisedTo(ctx context.Context, filter store.OrderFilter) ([]seck
 	return orders, err
 }
 
-// heldOf lists what the ledger holds for a buyer of some products, which are asked
-// together: each answer waits for a commit, and those of one commit wait together.
+// heldOf lists the orders that the ledgers of several products hold for a
+// buyer. It reads them together, because reads of one commit wait together.
 func (d *Desk) heldOf(ctx context.Context, products map[uint32]bool, buyer string) ([]seckill.Order, error) {
 	var (
 		mu     sync.Mutex
@@ -154,11 +156,11 @@ func (d *Desk) heldOf(ctx context.Context, products map[uint32]bool, buyer strin
 	return orders, asking.Wait()
 }
 
-// waiting notes the products of which something waits in the queue.
+// waiting adds the products that have entries in the queue.
 func (d *Desk) waiting(ctx context.Context, may map[uint32]bool) error {
 	products, err := d.Queue.Waiting(ctx)
 	if err != nil {
-		return seckill.Errorf(seckill.CodeBusy, "read queue: %w", deaf{err})
+		return seckill.Errorf(seckill.CodeBusy, "read queue: %w", ledgerAway{err})
 	}
 	for _, id := range products {
 		may[id] = true
@@ -166,8 +168,8 @@ func (d *Desk) waiting(ctx context.Context, may map[uint32]bool) error {
 	return nil
 }
 
-// asStored replaces promises by their rows where they have one, be it on
-// another page or only now, and else by what the ladder says of them.
+// asStored replaces waiting orders by their rows, if the store has them. For
+// the others it adds the state of their letter, if they have one.
 func (d *Desk) asStored(ctx context.Context, queued []seckill.Order) ([]seckill.Order, error) {
 	if len(queued) == 0 {
 		return nil, nil

@@ -9,9 +9,9 @@ import (
 	"seckill/test/rig"
 )
 
-// A list asks the ledgers in which something can wait, not every one of the
-// catalogue; and it still has what waits on the ladder of a sale long over.
-func TestAListAsksOnlyTheLedgersInWhichSomethingWaits(t *testing.T) {
+// A list reads only the ledgers in which entries wait. It also has parked
+// claims of a sale that ended long ago.
+func TestList_ReadsOnlyLedgersWithWaitingEntries(t *testing.T) {
 	d := newDesk(t)
 	parked := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
 	d.park(t, true)
@@ -29,7 +29,7 @@ func TestAListAsksOnlyTheLedgersInWhichSomethingWaits(t *testing.T) {
 	listed, err := d.List(t.Context(), "bob", seckill.OrderNo{}, 20)
 	rig.Must(t, err)
 	if asked := d.Rig.Ledger.Calls("Held") - before; asked != 1 {
-		t.Errorf("%d ledgers were asked, want that of the claim that waits: letters are in the store", asked)
+		t.Errorf("%d ledgers were read, want only that of the waiting claim: letters are in the store", asked)
 	}
 	status := make(map[seckill.OrderNo]seckill.OrderStatus, len(listed.Orders))
 	for _, o := range listed.Orders {
@@ -45,8 +45,8 @@ func TestAListAsksOnlyTheLedgersInWhichSomethingWaits(t *testing.T) {
 	}
 }
 
-// Letters of other people and other products ask no ledger, however many are open.
-func TestList_ManyLettersAskNoLedger(t *testing.T) {
+// Letters of other buyers and other products cause no reads of ledgers.
+func TestList_LettersOfOthersReadNoLedger(t *testing.T) {
 	d := newDesk(t)
 	p := d.Open(t, 1, 200)
 	var buyers []string
@@ -62,15 +62,15 @@ func TestList_ManyLettersAskNoLedger(t *testing.T) {
 	listed, err := d.List(t.Context(), "buyer7", seckill.OrderNo{}, 20)
 	rig.Must(t, err)
 	if asked := d.Rig.Ledger.Calls("Held") - before; asked != 0 {
-		t.Errorf("%d ledgers were asked", asked)
+		t.Errorf("%d ledgers were read", asked)
 	}
 	if len(listed.Orders) != 1 || listed.Orders[0].Reason != seckill.ReasonRetrying && listed.Orders[0].Reason != seckill.ReasonDead {
 		t.Errorf("listed %+v", listed.Orders)
 	}
 }
 
-// inTime holds that a read is answered within a second. A loaded machine may
-// hold up a try, so the best of some counts.
+// inTime checks that a read is answered within a second. It takes the best of
+// several tries, because the machine may be busy.
 func inTime(t *testing.T, what string, read func() error) {
 	t.Helper()
 	const within, tries = time.Second, 4
@@ -86,12 +86,11 @@ func inTime(t *testing.T, what string, read func() error) {
 	t.Errorf("%s was answered after %s: %v", what, took, err)
 }
 
-// While the ledger is away, an order is shown as long as the store has it, in a
-// list that says that it is partial; a buyer of whom it has none is not told
-// that there is none.
-func TestWithTheLedgerAwayWhatIsStoredIsShownAndTheRestIsBusy(t *testing.T) {
+// While the ledger is away, orders in the store are shown, in a partial list. A
+// buyer without orders in the store gets busy, not an empty list.
+func TestLedgerAway_StoredOrdersAreShownAndOthersAreBusy(t *testing.T) {
 	d := newDesk(t)
-	d.ReadWithin = 0 // as usual
+	d.ReadWithin = 0 // the default
 	p := d.Open(t, 1, 5)
 	stored := d.Rig.Buy(t, p, "bob")[0]
 	d.ConfirmAll(t)
@@ -103,7 +102,7 @@ func TestWithTheLedgerAwayWhatIsStoredIsShownAndTheRestIsBusy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			end := outage()
 			defer end()
-			inTime(t, "the list of who has one", func() error {
+			inTime(t, "the list with a stored order", func() error {
 				listed, err := d.List(t.Context(), "bob", seckill.OrderNo{}, 20)
 				if err == nil && (len(listed.Orders) != 1 || listed.Orders[0].OrderNo != stored || !listed.Partial) {
 					t.Errorf("listed %+v", listed)
@@ -129,12 +128,12 @@ func TestWithTheLedgerAwayWhatIsStoredIsShownAndTheRestIsBusy(t *testing.T) {
 	}
 }
 
-// While the store is away, an order is shown as long as the ledger can tell
-// that it waits, in a list that says that it is partial; of any other only the
-// store knows what became of it.
-func TestWithTheStoreAwayWhatWaitsIsShownAndTheRestIsBusy(t *testing.T) {
+// While the store is away, an order that still waits in the ledger is shown, in
+// a partial list. Any other order is busy, because only the store knows its
+// state.
+func TestStoreAway_WaitingOrdersAreShownAndOthersAreBusy(t *testing.T) {
 	d := newDesk(t)
-	d.ReadWithin = 0 // as usual
+	d.ReadWithin = 0 // the default
 	p := d.Open(t, 1, 5)
 	confirmed := d.Rig.Buy(t, p, "bob", "eve")
 	d.ConfirmAll(t)
@@ -157,7 +156,7 @@ func TestWithTheStoreAwayWhatWaitsIsShownAndTheRestIsBusy(t *testing.T) {
 				}
 				return err
 			})
-			inTime(t, "the list of who waits", func() error {
+			inTime(t, "the list with a waiting order", func() error {
 				listed, err := d.List(t.Context(), "bob", seckill.OrderNo{}, 10)
 				if err == nil && (len(listed.Orders) != 1 || listed.Orders[0].OrderNo != waiting || !listed.Partial) {
 					t.Errorf("listed %+v", listed)
@@ -171,7 +170,7 @@ func TestWithTheStoreAwayWhatWaitsIsShownAndTheRestIsBusy(t *testing.T) {
 					return nil
 				})
 			}
-			inTime(t, "the list of who has none there", func() error {
+			inTime(t, "the list without a waiting order", func() error {
 				_, err := d.List(t.Context(), "eve", seckill.OrderNo{}, 10)
 				rig.Refused(t, err, seckill.CodeBusy)
 				return nil
@@ -184,10 +183,9 @@ func TestWithTheStoreAwayWhatWaitsIsShownAndTheRestIsBusy(t *testing.T) {
 	}
 }
 
-// A ledger that was set back has entries again that the store has had for long.
-// Nobody notices it until a lane calls; from then on it is closed, and with the
-// store away nobody can tell what became of such an order.
-func TestWithTheStoreAwayALedgerInDoubtIsNotBelieved(t *testing.T) {
+// A ledger that was set back has old entries again. It closes when a lane
+// notices. While the store is away, the state of such an order is unknown.
+func TestStoreAway_LedgerThatWasSetBackIsBusy(t *testing.T) {
 	d := newDesk(t)
 	waiting := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
 	rig.Must(t, d.Rig.Ledger.Close(t.Context(), d.Rig.Catalog.Find(1).Shard(0)))
@@ -203,9 +201,9 @@ func TestWithTheStoreAwayALedgerInDoubtIsNotBelieved(t *testing.T) {
 	rig.Refused(t, err, seckill.CodeBusy)
 }
 
-// What a worker here has in hand the store may have, and others may have paid
-// it: with the store away nobody here can tell.
-func TestWithTheStoreAwayWhatMayBeStoredIsBusy(t *testing.T) {
+// The store may have an order that a worker here has in hand, and it may be
+// paid there. While the store is away, its state is unknown.
+func TestStoreAway_OrderThatMayBeStoredIsBusy(t *testing.T) {
 	d := newDesk(t)
 	nos := d.Rig.Buy(t, d.Open(t, 1, 5), "bob", "eve")
 	var undecided seckill.OrderNo
@@ -225,7 +223,7 @@ func TestWithTheStoreAwayWhatMayBeStoredIsBusy(t *testing.T) {
 	undecided = nos[0]
 	rig.Must(t, status("bob", nos[0]))
 	if asked != 0 {
-		t.Errorf("the worker was asked %d times with the store there", asked)
+		t.Errorf("the worker was called %d times while the store was there", asked)
 	}
 	for _, method := range []string{"Order", "LetterByOrder", "Letters", "SearchOrders", "OrdersByNo"} {
 		d.Rig.Store.FailBefore(method, 100)
@@ -236,9 +234,9 @@ func TestWithTheStoreAwayWhatMayBeStoredIsBusy(t *testing.T) {
 	rig.Must(t, status("bob", nos[0]))
 }
 
-// The answer of the ledger may be older than the acknowledgement, and so older
-// than the end of the doubt.
-func TestADoubtThatEndsWhileTheLedgerIsAskedCounts(t *testing.T) {
+// The reply of the ledger may be older than the acknowledgement, and so older
+// than the end of MayBeStored.
+func TestStoreAway_OrderThatMayHaveBeenStoredBeforeTheReadIsBusy(t *testing.T) {
 	d := newDesk(t)
 	no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
 	asked := 0

@@ -13,22 +13,22 @@ var (
 	errWaits   = seckill.Errorf(seckill.CodeBusy, "the order is still queued; ask again")
 )
 
-// searchedMost is how many entries of each stream are looked through for an
-// order: at some twenty claims each, 40,000 orders. A stream may have many more,
-// and a search must not burden a ledger whose workers are far behind.
+// searchedMost is how many entries of each stream a search reads: about 40,000
+// orders at twenty claims each. A stream may have many more, and a search must
+// not load a ledger whose workers are far behind.
 const searchedMost = 2048
 
 // Look reads an order for the operator, who does not know its buyer: from the
-// store, else from the ladder, else from the queue, as far as that is looked
-// through. While anything of its product waits, an order that is in none of them
-// is busy, never not_found.
+// store, the retry ladder, or the searched part of the queue. If it is in none
+// of them while entries of its product wait, the answer is busy, never
+// not_found.
 func (d *Desk) Look(ctx context.Context, no seckill.OrderNo) (seckill.Order, error) {
 	found, err := d.Store.Order(ctx, no)
 	if !seckill.CodeNotFound.In(err) {
 		return found, err
 	}
 	queued, err := d.search(ctx, no)
-	// The store has the last word: the order may have been confirmed since.
+	// The store decides: the order may have been confirmed meanwhile.
 	found, missing := d.Store.Order(ctx, no)
 	if !seckill.CodeNotFound.In(missing) || seckill.CodeNotFound.In(err) {
 		return found, missing
@@ -36,8 +36,8 @@ func (d *Desk) Look(ctx context.Context, no seckill.OrderNo) (seckill.Order, err
 	return queued, err
 }
 
-// move has the store move an order. One that it does not have, and may get, is
-// not not_found.
+// move changes an order in the store. If the store does not have the order but
+// may get it, the answer is not not_found.
 func (d *Desk) move(ctx context.Context, no seckill.OrderNo, name string, do func() (seckill.Order, error)) (seckill.Order, error) {
 	o, err := do()
 	if !seckill.CodeNotFound.In(err) {
@@ -54,34 +54,34 @@ func (d *Desk) move(ctx context.Context, no seckill.OrderNo, name string, do fun
 	return seckill.Order{}, err
 }
 
-// search finds an order that the store does not have on the ladder or in the
-// queue. It is busy and not_found as promised says.
+// search finds an order that is not in the store: on the retry ladder or in the
+// queue. Otherwise it returns the error of promised.
 func (d *Desk) search(ctx context.Context, no seckill.OrderNo) (seckill.Order, error) {
 	letter, err := d.promised(ctx, no)
 	if err == nil {
 		o := letterOrder(&letter)
-		o.Reason = letter.Reason // what the operator can mend
+		o.Reason = letter.Reason // the operator can use it to fix the cause
 		return o, nil
 	}
 	if !errors.Is(err, errMayWait) {
 		return seckill.Order{}, err
 	}
-	ctx, cancel := patient(ctx)
+	ctx, cancel := withFirstShare(ctx)
 	defer cancel()
-	// Of a search that fails no more is known than before.
+	// If the search fails, nothing more is known than before.
 	if entry, found, _ := d.Queue.Find(ctx, no.ProductID(), no, searchedMost); found {
 		return store.Items(&entry)[0].Order(), nil
 	}
 	return seckill.Order{}, err
 }
 
-// awaited is busy of money whose order the store does not have yet. Money of a
-// number that nobody has promised is held up by no more than what waits of its
-// product now.
-func (d *Desk) awaited(ctx context.Context, orderNo string) error {
+// checkNotQueued returns busy for money whose order may still be queued. Money
+// of an unknown order number waits only for the entries of its product that are
+// queued now.
+func (d *Desk) checkNotQueued(ctx context.Context, orderNo string) error {
 	no, err := seckill.ParseOrderNo(orderNo)
 	if err != nil {
-		return nil // no number of ours
+		return nil // not an order number of ours
 	}
 	if _, err = d.Store.Order(ctx, no); !seckill.CodeNotFound.In(err) {
 		return err
@@ -96,12 +96,12 @@ func (d *Desk) awaited(ctx context.Context, orderNo string) error {
 	return nil
 }
 
-// promised looks for an order that the store does not have where it would be
-// else: it is its letter, or busy while it may wait for a worker or its ledger
-// is not whole. After not_found the store has it, if anybody has promised it:
-// the store is to be asked again.
+// promised looks for an order that is not in the store. It returns the order's
+// letter, if there is one. It returns busy while the order may wait for a
+// worker, or while its ledger is incomplete. After not_found, read the store
+// again: it has the order by then, if it was ever promised.
 func (d *Desk) promised(ctx context.Context, no seckill.OrderNo) (store.Letter, error) {
-	ctx, cancel := d.brief(ctx)
+	ctx, cancel := d.withReadDeadline(ctx)
 	defer cancel()
 	s, err := d.Catalog.Look(ctx, no.ProductID())
 	if err != nil {
@@ -119,7 +119,7 @@ func (d *Desk) promised(ctx context.Context, no seckill.OrderNo) (store.Letter, 
 		return letter, err
 	}
 	if err := d.noneWaits(ctx, s.ID); err != nil {
-		// A letter tells more than that others wait.
+		// A letter says more than "other entries wait".
 		if letter, none := d.Store.LetterByOrder(ctx, no); none == nil {
 			return letter, nil
 		}
@@ -129,7 +129,8 @@ func (d *Desk) promised(ctx context.Context, no seckill.OrderNo) (store.Letter, 
 	if !seckill.CodeNotFound.In(err) {
 		return letter, err
 	}
-	// A letter of an older epoch may have been adopted, back into the queue.
+	// A letter of an older epoch may have been adopted meanwhile, and is in the
+	// queue again.
 	if err := d.noneWaits(ctx, s.ID); err != nil {
 		return store.Letter{}, err
 	}
@@ -140,13 +141,13 @@ func (d *Desk) promised(ctx context.Context, no seckill.OrderNo) (store.Letter, 
 	return store.Letter{}, d.missingFrom(ctx, s, all...)
 }
 
-// noneWaits is busy while a claim of the product waits for a worker, and if
-// that cannot be told.
+// noneWaits returns busy while a claim of the product waits for a worker, or if
+// the queue does not answer.
 func (d *Desk) noneWaits(ctx context.Context, product uint32) error {
 	waiting, err := d.Queue.Stats(ctx, product)
 	switch {
 	case err != nil:
-		return seckill.Errorf(seckill.CodeBusy, "read queue: %w", deaf{err})
+		return seckill.Errorf(seckill.CodeBusy, "read queue: %w", ledgerAway{err})
 	case waiting.Reservations > 0:
 		return errMayWait
 	}

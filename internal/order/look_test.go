@@ -16,26 +16,27 @@ import (
 	"seckill/test/rig"
 )
 
-// money is an exact payment of an order of the rig's products.
+// money sets the next notice: an exact payment of an order of the rig's
+// products.
 func (d *desk) money(no, trade string) {
 	d.purse.notice = payment.Notice{Provider: "purse", TradeNo: trade, OrderNo: no, AmountCents: 999, Currency: "CNY", PaidAt: d.Time.Now()}
 }
 
-// unrecorded holds that no money was written and nobody was told of any.
+// unrecorded checks that no money was recorded and no callback ran.
 func (d *desk) unrecorded(t *testing.T) {
 	t.Helper()
 	recorded, err := d.Rig.Store.Payments(t.Context(), store.PaymentFilter{Limit: 10})
 	rig.Must(t, err)
 	if len(recorded) > 0 || len(d.payments) > 0 || d.refunds > 0 {
-		t.Errorf("recorded %+v, told %v, %d refunds", recorded, d.payments, d.refunds)
+		t.Errorf("recorded %+v, reported %v, %d refunds", recorded, d.payments, d.refunds)
 	}
 }
 
-// asked is what the operator and a provider are told of an order.
-type asked struct{ look, cancel, refund, money seckill.Code }
+// codes are the error codes that the operator and a provider get for an order.
+type codes struct{ look, cancel, refund, money seckill.Code }
 
-// ask asks everything about an order that cannot be moved or paid.
-func (d *desk) ask(t *testing.T, no seckill.OrderNo) (asked, seckill.Order) {
+// ask makes every call for an order that cannot be changed or paid.
+func (d *desk) ask(t *testing.T, no seckill.OrderNo) (codes, seckill.Order) {
 	t.Helper()
 	found, look := d.Look(t.Context(), no)
 	_, cancel := d.Cancel(t.Context(), no, "", rig.Operator)
@@ -48,53 +49,53 @@ func (d *desk) ask(t *testing.T, no seckill.OrderNo) (asked, seckill.Order) {
 		}
 		return seckill.CodeOf(err)
 	}
-	return asked{code(look), code(cancel), code(refund), code(money)}, found
+	return codes{code(look), code(cancel), code(refund), code(money)}, found
 }
 
-// The operator names an order by its number alone, and so does money. While it
-// may wait, neither is told that there is none.
-func TestAnOrderThatMayBeQueuedIsBusyToOperatorAndMoney(t *testing.T) {
+// The operator and a payment know only the order number. While the order may be
+// queued, neither gets not_found.
+func TestLook_OrderThatMayBeQueuedIsBusy(t *testing.T) {
 	d := newDesk(t)
 	p := d.Open(t, 1, 5)
 	no := d.Rig.Buy(t, p, "bob")[0]
 	never := d.Claim(1, "eve").OrderNo
 	unknown := d.Claim(9, "eve").OrderNo
 	const busy, missing, early = seckill.CodeBusy, seckill.CodeNotFound, seckill.CodeWrongState
-	want := func(what string, no seckill.OrderNo, want asked) {
+	want := func(what string, no seckill.OrderNo, want codes) {
 		t.Helper()
 		if got, _ := d.ask(t, no); got != want {
 			t.Errorf("%s: %+v, want %+v", what, got, want)
 		}
 	}
 	got, waiting := d.ask(t, no)
-	if got != (asked{"", early, early, busy}) {
-		t.Errorf("it waits: %+v", got)
+	if got != (codes{"", early, early, busy}) {
+		t.Errorf("a waiting order: %+v", got)
 	}
 	if waiting.Status != seckill.OrderQueued || waiting.Buyer != "bob" || waiting.OrderNo != no || waiting.AmountCents() != 999 || waiting.ProductName != p.Name {
 		t.Errorf("the operator reads what waits as %+v", waiting)
 	}
-	want("others wait", never, asked{busy, busy, busy, busy})
+	want("others wait", never, codes{busy, busy, busy, busy})
 	searching := d.Desk.Queue
 	d.Desk.Queue = unsearchedQueue{searching}
-	want("it waits where nobody can search", no, asked{busy, busy, busy, busy})
+	want("it waits, and the queue cannot be searched", no, codes{busy, busy, busy, busy})
 	d.Desk.Queue = searching
 
 	d.park(t, true)
 	got, letter := d.ask(t, no)
-	if got != (asked{"", early, early, busy}) {
+	if got != (codes{"", early, early, busy}) {
 		t.Errorf("a dead letter: %+v", got)
 	}
 	if letter.Status != seckill.OrderQueued || letter.Reason != "bad" || letter.Buyer != "bob" || letter.OrderNo != no {
 		t.Errorf("the operator reads a letter as %+v", letter)
 	}
 	d.Rig.Buy(t, p, "carl")
-	want("a letter, and others wait", no, asked{"", early, early, busy})
+	want("a letter, and others wait", no, codes{"", early, early, busy})
 	d.unrecorded(t)
 
-	// What cannot be there is said at once, and its money goes back.
-	want("no such product", unknown, asked{missing, missing, missing, ""})
+	// An impossible order is refused at once, and its money is refunded.
+	want("no such product", unknown, codes{missing, missing, missing, ""})
 	d.ConfirmAll(t)
-	want("nothing waits", never, asked{missing, missing, missing, ""})
+	want("nothing waits", never, codes{missing, missing, missing, ""})
 	if fmt.Sprint(d.payments) != "[excess excess]" {
 		t.Errorf("payments %v", d.payments)
 	}
@@ -102,7 +103,7 @@ func TestAnOrderThatMayBeQueuedIsBusyToOperatorAndMoney(t *testing.T) {
 }
 
 // Money that came too early pays when it is sent again.
-func TestMoneyForAQueuedOrderPaysItWhenItIsSentAgain(t *testing.T) {
+func TestNotify_MoneyForAQueuedOrderPaysWhenSentAgain(t *testing.T) {
 	d := newDesk(t)
 	no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
 	d.money(no.String(), "t1")
@@ -113,19 +114,20 @@ func TestMoneyForAQueuedOrderPaysItWhenItIsSentAgain(t *testing.T) {
 	result, err := d.Notify(t.Context(), "purse", nil, nil)
 	rig.Must(t, err)
 	if result != store.PaymentPaid || d.Status(t, no) != seckill.OrderPaid || d.refunds > 0 {
-		t.Errorf("the money is %s, the order %s, %d refunds", result, d.Status(t, no), d.refunds)
+		t.Errorf("the payment is %s, the order %s, %d refunds", result, d.Status(t, no), d.refunds)
 	}
 	storetest.CheckPromises(t, d.Rig.Store, 1)
 }
 
-// Nobody is told that there is no such order by who could not ask.
-func TestAnOrderOfWhichTheLedgerCannotTellIsBusyToOperatorAndMoney(t *testing.T) {
+// An operator never gets not_found while the ledger or the queue does not
+// answer.
+func TestLook_BusyWhileTheLedgerDoesNotAnswer(t *testing.T) {
 	d := newDesk(t)
 	d.Open(t, 1, 5)
 	never := d.Claim(1, "eve").OrderNo
 	busy := func(what string) {
 		t.Helper()
-		if got, _ := d.ask(t, never); got != (asked{seckill.CodeBusy, seckill.CodeBusy, seckill.CodeBusy, seckill.CodeBusy}) {
+		if got, _ := d.ask(t, never); got != (codes{seckill.CodeBusy, seckill.CodeBusy, seckill.CodeBusy, seckill.CodeBusy}) {
 			t.Errorf("%s: %+v", what, got)
 		}
 	}
@@ -133,7 +135,7 @@ func TestAnOrderOfWhichTheLedgerCannotTellIsBusyToOperatorAndMoney(t *testing.T)
 	busy("the ledger is down")
 	d.Rig.Ledger.Heal()
 	waiting := d.Desk.Queue
-	d.Desk.Queue = deafQueue{waiting}
+	d.Desk.Queue = downQueue{waiting}
 	busy("the queue is down")
 	d.Desk.Queue = waiting
 	for _, method := range []string{"Order", "LetterByOrder"} {
@@ -155,9 +157,9 @@ func TestAnOrderOfWhichTheLedgerCannotTellIsBusyToOperatorAndMoney(t *testing.T)
 	d.unrecorded(t)
 }
 
-// An order that is confirmed between two looks is found, moved and paid, for the
-// store has the last word.
-func TestAnOrderThatIsConfirmedWhileTheOperatorLooksIsFound(t *testing.T) {
+// The store decides: an order that is confirmed between two reads is found,
+// changed and paid.
+func TestLook_FindsAnOrderThatIsConfirmedMeanwhile(t *testing.T) {
 	for name, ask := range map[string]func(d *desk, no seckill.OrderNo) error{
 		"look": func(d *desk, no seckill.OrderNo) error { _, err := d.Look(t.Context(), no); return err },
 		"cancel": func(d *desk, no seckill.OrderNo) error {
@@ -188,8 +190,8 @@ func TestAnOrderThatIsConfirmedWhileTheOperatorLooksIsFound(t *testing.T) {
 	}
 }
 
-// Of one buyer the operator finds what waits, too, narrowed like the rest.
-func TestTheOperatorFindsABuyersQueuedOrders(t *testing.T) {
+// For one buyer the operator also finds waiting orders, with the same filters.
+func TestSearch_FindsQueuedOrdersOfABuyer(t *testing.T) {
 	d := newDesk(t)
 	stored := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
 	d.ConfirmAll(t)
@@ -236,21 +238,21 @@ func TestTheOperatorFindsABuyersQueuedOrders(t *testing.T) {
 	}
 }
 
-// unsearchedQueue answers no search.
+// unsearchedQueue fails every search.
 type unsearchedQueue struct{ order.Queue }
 
 func (unsearchedQueue) Find(context.Context, uint32, seckill.OrderNo, int) (seckill.Entry, bool, error) {
 	return seckill.Entry{}, false, errors.New("down")
 }
 
-// deafQueue does not answer.
-type deafQueue struct{ order.Queue }
+// downQueue fails every read of statistics.
+type downQueue struct{ order.Queue }
 
-func (deafQueue) Stats(context.Context, uint32) (queue.Stats, error) {
+func (downQueue) Stats(context.Context, uint32) (queue.Stats, error) {
 	return queue.Stats{}, errors.New("down")
 }
 
-// confirmingQueue is one in which a worker is at work before it tells.
+// confirmingQueue confirms the waiting entries before it answers.
 type confirmingQueue struct {
 	order.Queue
 	before func()

@@ -1,6 +1,11 @@
-// Package order serves an order after the ledger has promised it: reading, paying,
-// cancelling, expiring, refunding, and the return of its units. The store decides
-// every change of state.
+// Package order serves an order after the ledger has promised it: reading,
+// paying, cancelling, expiring, refunding, and the return of its units. The
+// store decides every change of state.
+//
+//   - order.go, list.go, look.go: reads and changes for buyers and operators
+//   - away.go: reads while the store or the ledger is away
+//   - expirer.go: the scan that expires unpaid orders; expiry_*.go: the same by delayed messages of a broker
+//   - releaser.go: returns units to the ledger; refunder.go: returns money
 package order
 
 import (
@@ -18,7 +23,7 @@ import (
 	"seckill/internal/store"
 )
 
-// Store is what the desk reads and moves.
+// Store is the part of the store that the desk uses.
 type Store interface {
 	store.Orders
 	store.Letters
@@ -27,63 +32,64 @@ type Store interface {
 	RetryRefund(ctx context.Context, id string, actor store.Actor) (store.Payment, error)
 }
 
-// Queue tells what waits for the worker.
+// Queue reads entries that wait for a worker.
 type Queue interface {
 	Stats(ctx context.Context, product uint32) (queue.Stats, error)
 	Waiting(ctx context.Context) ([]uint32, error)
 	Find(ctx context.Context, product uint32, no seckill.OrderNo, most int) (seckill.Entry, bool, error)
 }
 
-// Desk is where shoppers and operators ask about orders.
+// Desk serves requests about orders from shoppers and operators.
 type Desk struct {
 	Store     Store
 	Ledger    ledger.Ledger
 	Queue     Queue
 	Catalog   *sale.Catalog
 	Providers map[string]payment.Provider
-	// PayPages are the providers at which a buyer can pay; the others only
-	// report money.
+	// PayPages names the providers that have a page where a buyer pays. The
+	// others only report money.
 	PayPages []string
-	// BackURL is where a buyer who has paid an order returns to; nil leaves it to
-	// the provider.
+	// BackURL is the address to which a buyer returns after paying; nil leaves
+	// it to the provider.
 	BackURL func(o *seckill.Order) string
 	// MayBeStored reports whether the store may have an order whose entry still
-	// waits, as far as this process knows; nil knows of none.
+	// waits, as far as this process knows. nil means never.
 	MayBeStored func(no seckill.OrderNo) bool
-	// Keeps reports whether a product's ledger is rebuilt if it is lost, as is not
-	// done long after its sale; nil says that all are.
+	// Keeps reports whether a lost ledger of the product is rebuilt. Long after
+	// its sale it is not. nil means always.
 	Keeps func(p *seckill.Product) bool
-	// ReadWithin bounds a read; 0 is readWithin, which a shopper's patience sets.
+	// ReadWithin bounds a read. 0 means readWithin, which is how long a shopper
+	// waits.
 	ReadWithin time.Duration
-	// OnReturn is told whose units have come back: to the ledger they are owed,
-	// unless the store had sold them.
+	// OnReturn gets an order whose units are free again. They are owed to the
+	// ledger, unless the store had sold them.
 	OnReturn func(o *seckill.Order)
-	// OnRefund is told that money is owed now.
+	// OnRefund signals that a refund is due now.
 	OnRefund func()
-	// OnPayment sees what every authentic notice did. product is 0 if its order
-	// number is none of ours.
+	// OnPayment gets the outcome of every authentic notice. product is 0 if the
+	// order number is not one of ours.
 	OnPayment func(product uint32, result string)
 }
 
 var errNotFound = &seckill.Error{Code: seckill.CodeNotFound}
 
-// Find reads a buyer's order: from the store, else from the ladder, else from
-// the ledger that promised it. An order of another buyer is not_found; a
-// ledger that cannot be asked is busy, never not_found. With the store away an
-// order that still waits in the ledger is found all the same; of any other
-// only the store could say what became of it, and the answer is busy.
+// Find reads a buyer's order from the store, the retry ladder, or the ledger
+// that promised it. An order of another buyer is not_found. If the ledger does
+// not answer, the answer is busy, never not_found. If the store is away, an
+// order that still waits in the ledger is found; any other is busy, because
+// only the store knows its state.
 func (d *Desk) Find(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
-	ctx, cancel := d.brief(ctx)
+	ctx, cancel := d.withReadDeadline(ctx)
 	defer cancel()
 	found, err := d.inStore(ctx, buyer, no)
-	if isAway(err) {
+	if isStoreAway(err) {
 		return d.waitingOnly(ctx, buyer, no)
 	}
 	if !seckill.CodeNotFound.In(err) {
 		return found, err
 	}
 	queued, err := d.queued(ctx, buyer, no)
-	if isAway(err) {
+	if isStoreAway(err) {
 		return d.waitingOnly(ctx, buyer, no)
 	}
 	if !seckill.CodeNotFound.In(err) {
@@ -93,8 +99,8 @@ func (d *Desk) Find(ctx context.Context, buyer string, no seckill.OrderNo) (seck
 	if err != nil {
 		return seckill.Order{}, err
 	}
-	// It may have left the ledger since the store was read: confirmed and
-	// released again in between.
+	// The order may have left the ledger since the store was read: confirmed
+	// and released in between.
 	found, err = d.inStore(ctx, buyer, no)
 	if seckill.CodeNotFound.In(err) && unadopted {
 		return found, seckill.Errorf(seckill.CodeBusy, "the sale was recovered; orders of before are still being adopted")
@@ -102,29 +108,30 @@ func (d *Desk) Find(ctx context.Context, buyer string, no seckill.OrderNo) (seck
 	return found, err
 }
 
-// Shown reads an order for whoever has a link to it. Links are made of orders
-// that the store has, so that nobody else is asked; what could name the buyer
-// is left out. The buyer comes apart, for limits, and must not be shown.
+// Shown reads an order for anyone who has its link, without the fields that
+// could name the buyer. Links exist only for orders in the store, so only the
+// store is read. The buyer is returned separately for rate limits, and must not
+// be shown.
 func (d *Desk) Shown(ctx context.Context, no seckill.OrderNo) (o seckill.Order, buyer string, err error) {
-	ctx, cancel := d.brief(ctx)
+	ctx, cancel := d.withReadDeadline(ctx)
 	defer cancel()
 	o, err = d.Store.Order(ctx, no)
-	if isAway(err) {
+	if isStoreAway(err) {
 		return seckill.Order{}, "", seckill.Errorf(seckill.CodeBusy, "read order: %w", err)
 	}
 	return Bare(o), o.Buyer, err
 }
 
-// Bare is an order without what could name its buyer: the shop's reference is
-// the shop's to choose.
+// Bare returns the order without the fields that could name its buyer. The
+// reference is one of them, because the shop chooses it.
 func Bare(o seckill.Order) seckill.Order {
 	o.Buyer, o.Ref, o.Key = "", "", ""
 	return o
 }
 
-// unadopted reports whether the order could be in an entry of an older epoch:
-// a recovered ledger holds no mark of it until a worker has adopted it, and
-// that is no reason to tell its buyer that it never was.
+// unadopted reports whether the order may be in an entry of an older epoch. A
+// rebuilt ledger has no mark of such an order until a worker adopts it, so its
+// absence does not prove that it does not exist.
 func (d *Desk) unadopted(ctx context.Context, no seckill.OrderNo) (bool, error) {
 	s, err := d.Catalog.LookForVisitor(ctx, no.ProductID())
 	if err != nil || s == nil || s.Terms().Epoch < 2 {
@@ -132,13 +139,13 @@ func (d *Desk) unadopted(ctx context.Context, no seckill.OrderNo) (bool, error) 
 	}
 	waiting, err := d.Queue.Stats(ctx, s.ID)
 	if err != nil {
-		return false, seckill.Errorf(seckill.CodeBusy, "read queue: %w", deaf{err})
+		return false, seckill.Errorf(seckill.CodeBusy, "read queue: %w", ledgerAway{err})
 	}
 	return waiting.Reservations > 0, nil
 }
 
 func (d *Desk) inStore(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
-	ctx, cancel := patient(ctx)
+	ctx, cancel := withFirstShare(ctx)
 	defer cancel()
 	o, err := d.Store.Order(ctx, no)
 	if err == nil && o.Buyer != buyer {
@@ -147,9 +154,9 @@ func (d *Desk) inStore(ctx context.Context, buyer string, no seckill.OrderNo) (s
 	return o, err
 }
 
-// queued looks where a promise waits: on the ladder or in the ledger.
+// queued looks on the retry ladder and in the ledger.
 func (d *Desk) queued(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
-	bounded, cancel := patient(ctx)
+	bounded, cancel := withFirstShare(ctx)
 	defer cancel()
 	letter, err := d.Store.LetterByOrder(bounded, no)
 	if err == nil {
@@ -180,8 +187,8 @@ func (d *Desk) queued(ctx context.Context, buyer string, no seckill.OrderNo) (se
 	return seckill.Order{}, d.missing(ctx, s, buyer)
 }
 
-// unopened is not_found if the product's ledger was never opened, by the store's
-// word: another instance may have opened it a moment ago, and sold.
+// unopened returns not_found if, according to the store, the ledger was never
+// opened. Another instance may have opened it a moment ago, and sold.
 func (d *Desk) unopened(ctx context.Context, product uint32) error {
 	p, err := d.Store.Product(ctx, product)
 	if err == nil && p.Epoch != 0 && p.HasLedger() {
@@ -193,9 +200,9 @@ func (d *Desk) unopened(ctx context.Context, product uint32) error {
 	return err
 }
 
-// missing is not_found on the word of a ledger that can give it. One that has
-// lost its marks, or was set back, has lost the order's too, and its row may not
-// be there yet: instances remember what they promised.
+// missing returns not_found only if the ledger is complete. A ledger that lost
+// its marks, or was set back, may have lost this order, and its row may not be
+// there yet: instances remember their promises.
 func (d *Desk) missing(ctx context.Context, s *sale.Sale, buyer string) error {
 	p := s.Terms()
 	if p.SoldByStore() {
@@ -204,8 +211,8 @@ func (d *Desk) missing(ctx context.Context, s *sale.Sale, buyer string) error {
 	return d.missingFrom(ctx, s, seckill.HomeShard(p, buyer))
 }
 
-// soldByStore is what is said of an order that the store does not have, though it
-// sells the product. After a takeover the old ledger may still bring it.
+// soldByStore is the error for an order that is not in the store, although the
+// store sells the product. After a takeover the old ledger may still have it.
 func soldByStore(p *seckill.Product) error {
 	if p.HasLedger() {
 		return seckill.Errorf(seckill.CodeBusy, "the store has taken the sale over; orders that only the ledger knows are read when it is back")
@@ -213,7 +220,8 @@ func soldByStore(p *seckill.Product) error {
 	return errNotFound
 }
 
-// missingFrom is not_found on the word of these shards.
+// missingFrom returns not_found only if these shards are open and of the
+// present epoch.
 func (d *Desk) missingFrom(ctx context.Context, s *sale.Sale, shards ...int) error {
 	p := s.Terms()
 	whole := !p.Rebuilding
@@ -222,7 +230,7 @@ func (d *Desk) missingFrom(ctx context.Context, s *sale.Sale, shards ...int) err
 		for _, index := range shards {
 			figures, err := d.Ledger.Read(ctx, s.Shard(index))
 			if err != nil {
-				return seckill.Errorf(seckill.CodeBusy, "ask the ledger: %w", deaf{err})
+				return seckill.Errorf(seckill.CodeBusy, "ask the ledger: %w", ledgerAway{err})
 			}
 			whole = whole && figures.Open && figures.Epoch == p.Epoch
 		}
@@ -242,16 +250,16 @@ func letterOrder(l *store.Letter) seckill.Order {
 	return o
 }
 
-// held lists what the ledger holds for a buyer of one product, as queued
-// orders. An order whose entry is acknowledged has a row; it is listed with
-// what the mark still knows.
+// held lists the orders that the ledger holds for a buyer of one product, as
+// queued orders. An order whose entry is acknowledged has a row; it is listed
+// with the data of its mark.
 func (d *Desk) held(ctx context.Context, s *sale.Sale, buyer string) ([]seckill.Order, error) {
 	return d.heldIf(ctx, s, buyer, func(*ledger.Holding) bool { return true })
 }
 
-// heldWaiting lists those of which the entry is not acknowledged. A ledger that
-// was set back has entries again that the store has long had, paid ones among
-// them: one that is closed, or not of the present epoch, is not believed.
+// heldWaiting lists those whose entry is not acknowledged. A ledger that was
+// set back has old entries again, also of orders that are paid. So the result
+// is an error if the shard is closed or not of the present epoch.
 func (d *Desk) heldWaiting(ctx context.Context, s *sale.Sale, buyer string) ([]seckill.Order, error) {
 	waiting, err := d.heldIf(ctx, s, buyer, func(h *ledger.Holding) bool { return h.Entry.ProductID != 0 })
 	if err != nil || len(waiting) == 0 {
@@ -260,7 +268,7 @@ func (d *Desk) heldWaiting(ctx context.Context, s *sale.Sale, buyer string) ([]s
 	p := s.Terms()
 	figures, err := d.Ledger.Read(ctx, s.Shard(seckill.HomeShard(p, buyer)))
 	if err != nil {
-		return nil, seckill.Errorf(seckill.CodeBusy, "ask the ledger: %w", deaf{err})
+		return nil, seckill.Errorf(seckill.CodeBusy, "ask the ledger: %w", ledgerAway{err})
 	}
 	if !figures.Open || figures.Epoch != p.Epoch || p.Rebuilding {
 		return nil, errDoubt
@@ -276,7 +284,7 @@ func (d *Desk) heldIf(ctx context.Context, s *sale.Sale, buyer string, wanted fu
 	shard := s.Shard(seckill.HomeShard(p, buyer))
 	holdings, err := d.Ledger.Held(ctx, shard, buyer)
 	if err != nil {
-		return nil, seckill.Errorf(seckill.CodeBusy, "ask the ledger: %w", deaf{err})
+		return nil, seckill.Errorf(seckill.CodeBusy, "ask the ledger: %w", ledgerAway{err})
 	}
 	orders := make([]seckill.Order, 0, len(holdings))
 	for _, h := range holdings {
@@ -302,7 +310,7 @@ func heldOrder(p *seckill.Product, h *ledger.Holding, buyer string, shard ledger
 	return o
 }
 
-// BeginPayment gives the address at which the buyer pays a pending order.
+// BeginPayment returns the address at which the buyer pays a pending order.
 func (d *Desk) BeginPayment(ctx context.Context, buyer string, no seckill.OrderNo, provider string) (payment.Session, error) {
 	with := d.Providers[provider]
 	switch {
@@ -332,18 +340,21 @@ func (d *Desk) BeginPayment(ctx context.Context, buyer string, no seckill.OrderN
 	return session, nil
 }
 
-// tooEarly refuses what an order allows as soon as it has left the queue.
+// tooEarly is the error for a change that is allowed as soon as the order has
+// left the queue.
 func tooEarly(move string) error {
 	return seckill.Errorf(seckill.CodeWrongState, "cannot %s an order that is queued; ask again in a moment", move).
 		Titled("The order is still being made, please try again in a moment.", "订单正在生成，请稍后再试")
 }
 
-// Takes reports whether a provider is configured, and with it its callbacks.
+// Takes reports whether a provider is configured, so that its callbacks are
+// accepted.
 func (d *Desk) Takes(provider string) bool { return d.Providers[provider] != nil }
 
-// Notify takes a provider's callback: money that is authentic is recorded
-// once, and pays its order or is refunded. While its order may still be queued
-// nothing is recorded and the answer is busy, so that the provider comes again.
+// Notify handles a callback of a provider. Authentic money is recorded once,
+// and pays its order or is refunded. While its order may still be queued,
+// nothing is recorded and the answer is busy, so that the provider sends it
+// again.
 func (d *Desk) Notify(ctx context.Context, provider string, header http.Header, body []byte) (store.PaymentResult, error) {
 	from := d.Providers[provider]
 	if from == nil {
@@ -359,7 +370,7 @@ func (d *Desk) Notify(ctx context.Context, provider string, header http.Header, 
 	case err != nil:
 		return 0, err
 	}
-	if err := d.awaited(ctx, notice.OrderNo); err != nil {
+	if err := d.checkNotQueued(ctx, notice.OrderNo); err != nil {
 		return 0, err
 	}
 	// The store looks for the order again, and decides in one transaction.
@@ -378,8 +389,8 @@ func (d *Desk) Notify(ctx context.Context, provider string, header http.Header, 
 	return result, nil
 }
 
-// Acknowledge returns the answer to a callback that Notify took, or refused, in
-// the words of its provider. Status 0 leaves the answer to the caller.
+// Acknowledge returns the answer to a callback in the format of its provider.
+// Status 0 leaves the answer to the caller.
 func (d *Desk) Acknowledge(provider string, refusal error) payment.Acknowledgement {
 	from := d.Providers[provider]
 	if from == nil {
@@ -400,8 +411,8 @@ func (d *Desk) CancelOwn(ctx context.Context, buyer string, no seckill.OrderNo) 
 	return d.Cancel(ctx, no, seckill.ReasonByBuyer, store.Actor{Name: "buyer"})
 }
 
-// Cancel cancels a pending order. One that is queued is wrong_state, one that
-// may be is busy.
+// Cancel cancels a pending order. A queued order is wrong_state, and one that
+// may be queued is busy.
 func (d *Desk) Cancel(ctx context.Context, no seckill.OrderNo, reason string, actor store.Actor) (seckill.Order, error) {
 	o, err := d.move(ctx, no, "cancel", func() (seckill.Order, error) { return d.Store.Cancel(ctx, no, reason, actor) })
 	if err == nil {
@@ -410,8 +421,8 @@ func (d *Desk) Cancel(ctx context.Context, no seckill.OrderNo, reason string, ac
 	return o, err
 }
 
-// Refund refunds a paid order: its unit returns, and its money. Of one that is
-// not in the store it says what Cancel does.
+// Refund refunds a paid order: its unit and its money return. An order that is
+// not in the store gives the same errors as Cancel.
 func (d *Desk) Refund(ctx context.Context, no seckill.OrderNo, actor store.Actor) (seckill.Order, error) {
 	o, err := d.move(ctx, no, "refund", func() (seckill.Order, error) { return d.Store.Refund(ctx, no, actor) })
 	if err == nil {
@@ -421,7 +432,7 @@ func (d *Desk) Refund(ctx context.Context, no seckill.OrderNo, actor store.Actor
 	return o, err
 }
 
-// RetryRefund has a refund that was given up tried again, beginning now.
+// RetryRefund starts the tries of a failed refund again, from now.
 func (d *Desk) RetryRefund(ctx context.Context, id string, actor store.Actor) (store.Payment, error) {
 	refund, err := d.Store.RetryRefund(ctx, id, actor)
 	if err == nil {
@@ -430,12 +441,12 @@ func (d *Desk) RetryRefund(ctx context.Context, id string, actor store.Actor) (s
 	return refund, err
 }
 
-// Retry gives a letter a fresh ladder, beginning now.
+// Retry starts the retry ladder of a letter again, from now.
 func (d *Desk) Retry(ctx context.Context, id int64, actor store.Actor) (store.Letter, error) {
 	return d.Store.RetryLetter(ctx, id, actor)
 }
 
-// Discard gives a letter up: its order fails, its unit returns.
+// Discard gives up a letter: its order fails and its unit returns.
 func (d *Desk) Discard(ctx context.Context, id int64, actor store.Actor) (seckill.Order, error) {
 	o, err := d.Store.DiscardLetter(ctx, id, actor)
 	if err == nil {
@@ -443,7 +454,8 @@ func (d *Desk) Discard(ctx context.Context, id int64, actor store.Actor) (seckil
 	}
 	var told *seckill.Error
 	if err != nil && !errors.As(err, &told) && !errors.Is(err, store.ErrUnavailable) {
-		// What keeps the claim from being written may keep its failure from it too.
+		// The cause that prevents the claim from being written may prevent its
+		// failure too.
 		err = seckill.Errorf(seckill.CodeBusy, "the order cannot be written as failed either: %w", err)
 	}
 	return o, err

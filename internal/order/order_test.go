@@ -19,7 +19,7 @@ import (
 	"seckill/test/rig"
 )
 
-// purse is a provider whose callbacks are what a test says.
+// purse is a provider with callbacks that the test sets.
 type purse struct {
 	notice payment.Notice
 	err    error
@@ -44,8 +44,8 @@ type desk struct {
 	payments          []string
 }
 
-// unhurried is for reads whose time is not the point: a slow disk may use up a
-// shopper's.
+// unhurried bounds reads whose time is not tested: a slow disk may use up the
+// default time.
 const unhurried = time.Minute
 
 func newDesk(t *testing.T) *desk {
@@ -60,7 +60,7 @@ func newDesk(t *testing.T) *desk {
 	return d
 }
 
-// park makes the claim of a buyer a letter and acknowledges its entry.
+// park turns the claim of a buyer into a letter and acknowledges its entry.
 func (d *desk) park(t *testing.T, dead bool) {
 	t.Helper()
 	consumer, err := d.Rig.Queue.Consumer(t.Context(), "parker")
@@ -84,7 +84,7 @@ func (d *desk) park(t *testing.T, dead bool) {
 	}
 }
 
-func TestAnOrderIsFoundWhereverItIs(t *testing.T) {
+func TestFind_FindsAnOrderInEveryState(t *testing.T) {
 	for name, story := range map[string]struct {
 		tell   func(t *testing.T, d *desk, no seckill.OrderNo)
 		status seckill.OrderStatus
@@ -133,7 +133,7 @@ func TestAnOrderIsFoundWhereverItIs(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeAskedIsBusyNeverNotFound(t *testing.T) {
+func TestFind_BusyWhileAPartDoesNotAnswer(t *testing.T) {
 	d := newDesk(t)
 	no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
 	busy := func(what string) {
@@ -151,22 +151,21 @@ func TestWhatCannotBeAskedIsBusyNeverNotFound(t *testing.T) {
 		busy(method + " is down")
 	}
 
-	// The ledger was lost; until it is rebuilt nobody knows.
+	// The ledger was lost. Until it is rebuilt, the state is unknown.
 	d.LoseJournal(t)
 	d.Desk.Queue, d.Desk.Ledger = d.Rig.Queue, d.Rig.Ledger
 	busy("the ledger has lost its marks")
 	d.Desk.Keeps = func(*seckill.Product) bool { return false }
 	_, err = d.Find(t.Context(), "bob", no)
-	rig.Refused(t, err, seckill.CodeNotFound) // long after its sale nobody mends it
+	rig.Refused(t, err, seckill.CodeNotFound) // long after its sale the ledger is not rebuilt
 	d.Desk.Keeps = nil
 	rig.Must(t, d.Rig.Store.BeginRebuild(t.Context(), 1, 1))
 	rig.Must(t, d.Rig.Catalog.Refresh(t.Context()))
 	busy("the ledger is being rebuilt")
 }
 
-// Where a sale was opened, and sold, a moment ago, other instances have yet to
-// hear of it.
-func TestAnOrderOfASaleThatThisInstanceHasNotHeardOfIsBusy(t *testing.T) {
+// A sale was opened a moment ago, and other instances do not know it yet.
+func TestFind_BusyForASaleThatThisInstanceDoesNotKnowYet(t *testing.T) {
 	d := newDesk(t)
 	never := d.Claim(2, "bob").OrderNo
 	find := func(no seckill.OrderNo, code seckill.Code) {
@@ -177,7 +176,7 @@ func TestAnOrderOfASaleThatThisInstanceHasNotHeardOfIsBusy(t *testing.T) {
 	elsewhere := d.Desk.Catalog
 	unheard, unopened := sale.NewCatalog(d.Rig.Store), sale.NewCatalog(d.Rig.Store)
 	d.Product(t, 1, 5)
-	rig.Must(t, unopened.Refresh(t.Context())) // it knows the product, and will not know that it is on sale
+	rig.Must(t, unopened.Refresh(t.Context())) // it knows the product, and does not see that the sale opens
 	d.Desk.Catalog = unopened
 	find(d.Claim(1, "bob").OrderNo, seckill.CodeNotFound)
 	p, err := d.Rig.Lifecycle.Preheat(t.Context(), 1, rig.Operator)
@@ -197,9 +196,9 @@ func TestAnOrderOfASaleThatThisInstanceHasNotHeardOfIsBusy(t *testing.T) {
 	}
 }
 
-// A recovery whose drain ran out of time leaves a promise in the queue alone:
-// neither the new epoch's marks nor the store have it.
-func TestAPromiseThatWaitsToBeAdoptedIsBusy(t *testing.T) {
+// A recovery timed out before it wrote the queued promises. The promise is only
+// in the queue: neither the new epoch nor the store has it.
+func TestFind_BusyUntilAPromiseIsAdopted(t *testing.T) {
 	d := newDesk(t)
 	p := d.Open(t, 1, 5)
 	no := d.Rig.Buy(t, p, "bob")[0]
@@ -214,25 +213,25 @@ func TestAPromiseThatWaitsToBeAdoptedIsBusy(t *testing.T) {
 	rig.Refused(t, err, seckill.CodeBusy)
 }
 
-// confirming is a store into which the worker writes between two reads.
-type confirming struct {
+// confirmingStore lets the worker write between two reads.
+type confirmingStore struct {
 	*storetest.Faulty
 	after func()
 }
 
-func (s *confirming) SearchOrders(ctx context.Context, f store.OrderFilter) ([]seckill.Order, error) {
+func (s *confirmingStore) SearchOrders(ctx context.Context, f store.OrderFilter) ([]seckill.Order, error) {
 	orders, err := s.Faulty.SearchOrders(ctx, f)
 	s.after()
 	return orders, err
 }
 
-func (s *confirming) LetterByOrder(ctx context.Context, no seckill.OrderNo) (store.Letter, error) {
+func (s *confirmingStore) LetterByOrder(ctx context.Context, no seckill.OrderNo) (store.Letter, error) {
 	letter, err := s.Faulty.LetterByOrder(ctx, no)
 	s.after()
 	return letter, err
 }
 
-func TestAnOrderThatMovesWhileItIsLookedForIsFound(t *testing.T) {
+func TestFind_FindsAnOrderThatIsConfirmedMeanwhile(t *testing.T) {
 	for name, find := range map[string]func(d *desk, no seckill.OrderNo) (seckill.Order, error){
 		"find": func(d *desk, no seckill.OrderNo) (seckill.Order, error) { return d.Find(t.Context(), "bob", no) },
 		"list": func(d *desk, no seckill.OrderNo) (seckill.Order, error) {
@@ -246,7 +245,7 @@ func TestAnOrderThatMovesWhileItIsLookedForIsFound(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			d := newDesk(t)
 			no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
-			d.Desk.Store = &confirming{Faulty: d.Rig.Store, after: func() { d.ConfirmAll(t) }}
+			d.Desk.Store = &confirmingStore{Faulty: d.Rig.Store, after: func() { d.ConfirmAll(t) }}
 			o, err := find(d, no)
 			rig.Must(t, err)
 			if o.OrderNo != no {
@@ -256,7 +255,7 @@ func TestAnOrderThatMovesWhileItIsLookedForIsFound(t *testing.T) {
 	}
 }
 
-func TestAListHasPagesOverStoreAndLedger(t *testing.T) {
+func TestList_PagesOverStoreAndLedger(t *testing.T) {
 	d := newDesk(t)
 	var nos []seckill.OrderNo
 	for id := range uint32(5) {
@@ -265,7 +264,7 @@ func TestAListHasPagesOverStoreAndLedger(t *testing.T) {
 		if id == 2 {
 			d.ConfirmAll(t)
 		}
-		d.Time.Advance(time.Millisecond) // numbers sort by time
+		d.Time.Advance(time.Millisecond) // order numbers sort by time
 	}
 	var got []seckill.OrderNo
 	for before := (seckill.OrderNo{}); ; before = got[len(got)-1] {
@@ -288,14 +287,14 @@ func TestAListHasPagesOverStoreAndLedger(t *testing.T) {
 	}
 }
 
-// TestAnOrderIsShownWithoutItsBuyer to whoever has a link, which the way back
-// from a payment is.
-func TestAnOrderIsShownWithoutItsBuyer(t *testing.T) {
+// The order is shown to anyone who has its link, for example on the way back
+// from a payment.
+func TestShown_HidesTheBuyer(t *testing.T) {
 	d := newDesk(t)
 	d.BackURL = func(o *seckill.Order) string { return " and back to " + o.Buyer + "'s" }
 	no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
 	_, _, err := d.Shown(t.Context(), no)
-	rig.Refused(t, err, seckill.CodeNotFound) // no link is made before it is in the store
+	rig.Refused(t, err, seckill.CodeNotFound) // links exist only for orders in the store
 	d.ConfirmAll(t)
 	shown, buyer, err := d.Shown(t.Context(), no)
 	rig.Must(t, err)
@@ -312,11 +311,11 @@ func TestAnOrderIsShownWithoutItsBuyer(t *testing.T) {
 	rig.Refused(t, err, seckill.CodeBusy)
 }
 
-func TestOnlyAPendingOrderCanBePaid(t *testing.T) {
+func TestBeginPayment_OnlyForPendingOrders(t *testing.T) {
 	d := newDesk(t)
 	no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
 	begin := func() error { _, err := d.BeginPayment(t.Context(), "bob", no, "purse"); return err }
-	rig.Refused(t, begin(), seckill.CodeWrongState) // queued: ask again in a moment
+	rig.Refused(t, begin(), seckill.CodeWrongState) // queued: try again in a moment
 	_, err := d.CancelOwn(t.Context(), "bob", no)
 	rig.Refused(t, err, seckill.CodeWrongState)
 	d.ConfirmAll(t)
@@ -327,7 +326,7 @@ func TestOnlyAPendingOrderCanBePaid(t *testing.T) {
 	}
 	_, err = d.BeginPayment(t.Context(), "eve", no, "purse")
 	rig.Refused(t, err, seckill.CodeNotFound)
-	for _, provider := range []string{"gold", "quiet"} { // unknown; without a page to pay at
+	for _, provider := range []string{"gold", "quiet"} { // unknown; without a pay page
 		_, err = d.BeginPayment(t.Context(), "bob", no, provider)
 		rig.Refused(t, err, seckill.CodeBadRequest)
 	}
@@ -340,11 +339,11 @@ func TestOnlyAPendingOrderCanBePaid(t *testing.T) {
 	rig.Must(t, err)
 	rig.Refused(t, begin(), seckill.CodeWrongState)
 	if d.releases != 1 {
-		t.Errorf("%d releases were told", d.releases)
+		t.Errorf("OnReturn was called %d times", d.releases)
 	}
 }
 
-func TestANoticeCountsOnceAndExcessIsRefunded(t *testing.T) {
+func TestNotify_CountsOnceAndRefundsExcess(t *testing.T) {
 	d := newDesk(t)
 	no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
 	d.ConfirmAll(t)
@@ -391,12 +390,12 @@ func TestANoticeCountsOnceAndExcessIsRefunded(t *testing.T) {
 	_, err = d.RetryRefund(t.Context(), due[0].ID, rig.Operator)
 	rig.Must(t, err)
 	if d.refunds != 3 {
-		t.Error("nobody was told that a refund is due again")
+		t.Error("OnRefund was not called for the retry")
 	}
 	storetest.CheckPromises(t, d.Rig.Store, 1)
 }
 
-func TestALetterCanBeRetriedByTheOperator(t *testing.T) {
+func TestRetry_RestartsALetter(t *testing.T) {
 	d := newDesk(t)
 	no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
 	d.park(t, true)

@@ -15,20 +15,20 @@ import (
 
 const (
 	refundPerRound = 100
-	// refundDeadline bounds one call, so that a provider that hangs counts as a
-	// failed try and the refunds behind it have their turn.
+	// refundDeadline bounds one call. A provider that hangs counts as a failed
+	// try, and the next refunds go on.
 	refundDeadline = 10 * time.Second
 )
 
-// refundDelays are the waits between tries at one refund; past the last, it
-// needs care.
+// refundDelays are the waits between the tries of one refund. After the last
+// try an operator has to act.
 var refundDelays = [...]time.Duration{
 	time.Second, 5 * time.Second, 30 * time.Second, time.Minute, 5 * time.Minute,
 	10 * time.Minute, 30 * time.Minute, time.Hour, 2 * time.Hour, 6 * time.Hour,
 }
 
-// Refunder returns money that is owed. The provider is told until it has
-// accepted; the refund's own id makes a repeated call harmless (I8).
+// Refunder returns owed money. It repeats the call until the provider accepts
+// it. The id of the refund makes a repeated call harmless (I8).
 type Refunder struct {
 	Store interface {
 		RefundsDue(ctx context.Context, limit int) ([]store.Payment, error)
@@ -36,12 +36,12 @@ type Refunder struct {
 		RefundFailed(ctx context.Context, id, reason string, delay time.Duration) error
 	}
 	Providers map[string]payment.Provider
-	// OnAlert is told what an operator has to look at. product is 0 if the money
-	// names no order of ours.
+	// OnAlert reports a condition that an operator has to handle. product is 0
+	// if the order number is not one of ours.
 	OnAlert func(kind alert.Kind, product uint32, err error)
 }
 
-// Round makes all refunds that are due now.
+// Round makes all refunds that are due.
 func (r *Refunder) Round(ctx context.Context) error {
 	due, err := r.Store.RefundsDue(ctx, refundPerRound)
 	if err != nil {

@@ -16,32 +16,33 @@ import (
 const (
 	releasePerPage = 500
 	releaseAtOnce  = 16 // shards
-	// releaseTimeout bounds one step of the ledger. A shard that is away must not
-	// hold up the units of others.
+	// releaseTimeout bounds one ledger step. A shard that is away must not
+	// delay the units of others.
 	releaseTimeout = 2 * time.Second
 )
 
-// Releaser returns units of dead orders to the ledger, until heard (protocol
-// 4). The store let them go first; a unit is never resold before that.
+// Releaser returns the units of dead orders to the ledger, and repeats until
+// the ledger has confirmed (protocol 4). The store gave the units up first, so
+// a unit is never resold before that.
 type Releaser struct {
 	Store interface {
 		ReleasesDue(ctx context.Context, limit int, except ...store.Part) ([]store.Release, error)
 		SettleReleases(ctx context.Context, done []store.Release) error
 	}
 	Lanes ledger.Writer
-	// OnReleased is told which product has free units again; several at once.
+	// OnReleased gets a product that has free units again. Calls may be
+	// concurrent.
 	OnReleased func(product uint32)
-	// OnTrouble is told of a product whose ledger cannot take a release: it is
-	// closed, lost or behind the store. It must not block.
+	// OnTrouble requests a check of a product whose ledger cannot take a
+	// release: it is closed, lost or behind the store. It must not block.
 	OnTrouble func(product uint32, err error)
 
 	aside background.Shelf[store.Part] // shards that did not answer
 }
 
-// Round tells the ledger all that is owed. Releases that a shard cannot take now
-// stay owed, and the shard is passed over for the rest of the round; one that
-// did not answer is told after all others from then on. The errors are returned
-// after the others were told.
+// Round sends all owed releases. A release that a shard cannot take stays owed,
+// and the round skips that shard. From then on, a shard that did not answer
+// comes after all others. Round returns the errors at its end.
 func (r *Releaser) Round(ctx context.Context) error {
 	return background.Work[store.Part, store.Release]{
 		Shelf: &r.aside, AtOnce: releaseAtOnce, Due: r.Store.ReleasesDue, Limit: releasePerPage, All: true, Do: r.tell,
@@ -49,7 +50,7 @@ func (r *Releaser) Round(ctx context.Context) error {
 	}.Round(ctx)
 }
 
-// tell tells one shard, epoch by epoch.
+// tell sends the releases of one shard, epoch by epoch.
 func (r *Releaser) tell(ctx context.Context, part store.Part, due []store.Release) error {
 	var errs []error
 	for shard, releases := range byShard(due) {
@@ -65,8 +66,8 @@ func (r *Releaser) tell(ctx context.Context, part store.Part, due []store.Releas
 	return errors.Join(errs...)
 }
 
-// release tells one shard, in as many steps as it takes: what the ledger leaves
-// undecided stays owed, and comes again.
+// release sends the releases of one epoch in as many steps as needed. Undecided
+// releases stay owed and are sent again.
 func (r *Releaser) release(ctx context.Context, shard ledger.Shard, releases []store.Release) error {
 	for len(releases) > 0 {
 		undecided, err := r.step(ctx, shard, releases)
@@ -81,9 +82,10 @@ func (r *Releaser) release(ctx context.Context, shard ledger.Shard, releases []s
 	return nil
 }
 
-// step is one ledger step. Ledger epoch equal: applied if the mark still holds
-// the order, done either way. Higher: done, the snapshot counted it. Lower:
-// refused, again later.
+// step is one ledger step. If the ledger's epoch is equal, a release frees the
+// unit if the mark still holds the order, and is settled in any case. If it is
+// higher, the release is settled: the snapshot counted the unit. If it is
+// lower, the ledger refuses, and the release is sent again later.
 func (r *Releaser) step(ctx context.Context, shard ledger.Shard, releases []store.Release) (undecided []store.Release, err error) {
 	orders := make([]ledger.ReleaseOrder, len(releases))
 	for i, release := range releases {

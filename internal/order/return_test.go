@@ -31,7 +31,7 @@ func releaser(r *rig.Rig) (*order.Releaser, *[]uint32) {
 	}, OnTrouble: func(uint32, error) {}}, &freed
 }
 
-// sold is a product of which n units are sold and confirmed.
+// sold opens a product and sells and confirms n units.
 func sold(t *testing.T, r *rig.Rig, id uint32, n int) (seckill.Product, []seckill.OrderNo) {
 	t.Helper()
 	p := r.Open(t, id, 10)
@@ -58,7 +58,7 @@ func owed(t *testing.T, r *rig.Rig) int {
 	return len(due)
 }
 
-func TestAReleaseReturnsTheUnitAndTheMark(t *testing.T) {
+func TestRelease_ReturnsTheUnitAndTheMark(t *testing.T) {
 	r := rig.New(t)
 	p, nos := sold(t, r, 1, 3)
 	cancel(t, r, nos[0], nos[1])
@@ -74,11 +74,11 @@ func TestAReleaseReturnsTheUnitAndTheMark(t *testing.T) {
 	if !slices.Equal(*freed, []uint32{1}) {
 		t.Errorf("freed %v", *freed)
 	}
-	r.Buy(t, p, "b-0") // the limit is free again
+	r.Buy(t, p, "b-0") // the limit has room again
 }
 
-// Whatever reply is lost, on either side, the unit comes back once.
-func TestALostReplyReleasesOnce(t *testing.T) {
+// If a reply is lost, on either side, the unit returns once.
+func TestRelease_LostReplyReleasesOnce(t *testing.T) {
 	for name, fail := range map[string]func(*rig.Rig){
 		"the ledger's":        func(r *rig.Rig) { r.Ledger.FailAfter("Do", 1) },
 		"the ledger, at once": func(r *rig.Rig) { r.Ledger.FailBefore("Do", 1) },
@@ -100,8 +100,9 @@ func TestALostReplyReleasesOnce(t *testing.T) {
 	}
 }
 
-// The store told of a release under an epoch; what the ledger has decides.
-func TestAReleaseMeetsEveryEpoch(t *testing.T) {
+// The release is stamped with an epoch of the store. The epoch of the ledger
+// decides.
+func TestRelease_LedgerEpochDecides(t *testing.T) {
 	t.Run("higher: the snapshot counted it", func(t *testing.T) {
 		r := rig.New(t)
 		_, nos := sold(t, r, 1, 2)
@@ -120,7 +121,7 @@ func TestAReleaseMeetsEveryEpoch(t *testing.T) {
 		r.Ledger.FailBefore("Install", 1)
 		_, err := r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 		rig.Refused(t, err, seckill.CodeBusy)
-		cancel(t, r, nos[0]) // stamped with the store's epoch, which the ledger has not
+		cancel(t, r, nos[0]) // stamped with the store's epoch, which the ledger does not have
 		duty, _ := releaser(r)
 		if duty.Round(t.Context()) == nil || owed(t, r) != 1 {
 			t.Fatalf("%d owed after the ledger refused", owed(t, r))
@@ -134,7 +135,7 @@ func TestAReleaseMeetsEveryEpoch(t *testing.T) {
 	})
 }
 
-func TestAClosedShardHoldsUpOnlyItsOwnReleases(t *testing.T) {
+func TestRelease_ClosedShardDelaysOnlyItsOwn(t *testing.T) {
 	r := rig.New(t)
 	p, nos := sold(t, r, 1, 1)
 	q, others := sold(t, r, 2, 1)
@@ -142,14 +143,14 @@ func TestAClosedShardHoldsUpOnlyItsOwnReleases(t *testing.T) {
 	rig.Must(t, r.Embedded.Close(t.Context(), ledger.ShardOf(&p, 0)))
 	duty, _ := releaser(r)
 	if duty.Round(t.Context()) == nil {
-		t.Error("the round hides the trouble")
+		t.Error("the round hides the closed shard")
 	}
 	if f := r.Figures(t, q); f.Available != 10 || owed(t, r) != 1 {
 		t.Errorf("%d free of the other product, %d owed", f.Available, owed(t, r))
 	}
 }
 
-func TestTheExpirerWarnsThenCancelsWhatIsDue(t *testing.T) {
+func TestExpirer_WarnsThenCancelsDueOrders(t *testing.T) {
 	r := rig.New(t)
 	_, nos := sold(t, r, 1, 3)
 	var expired []seckill.Order
@@ -183,22 +184,22 @@ func TestTheExpirerWarnsThenCancelsWhatIsDue(t *testing.T) {
 	storetest.CheckPromises(t, r.Store, 1)
 }
 
-// purseOfReturns is a provider that fails on demand.
-type purseOfReturns struct {
+// refundProvider is a provider that fails on demand.
+type refundProvider struct {
 	err   error
 	hangs bool
 	made  map[string]int
 }
 
-func (p *purseOfReturns) Name() string { return "purseOfReturns" }
-func (p *purseOfReturns) Begin(context.Context, *seckill.Order, string) (payment.Session, error) {
+func (p *refundProvider) Name() string { return "refundProvider" }
+func (p *refundProvider) Begin(context.Context, *seckill.Order, string) (payment.Session, error) {
 	return payment.Session{}, nil
 }
-func (p *purseOfReturns) Notice(context.Context, http.Header, []byte) (payment.Notice, error) {
+func (p *refundProvider) Notice(context.Context, http.Header, []byte) (payment.Notice, error) {
 	return payment.Notice{}, payment.ErrMalformed
 }
-func (p *purseOfReturns) Acknowledge(error) payment.Acknowledgement { return payment.Acknowledgement{} }
-func (p *purseOfReturns) Refund(ctx context.Context, refund payment.Refund) error {
+func (p *refundProvider) Acknowledge(error) payment.Acknowledgement { return payment.Acknowledgement{} }
+func (p *refundProvider) Refund(ctx context.Context, refund payment.Refund) error {
 	p.made[refund.ID]++
 	if p.hangs {
 		<-ctx.Done()
@@ -208,17 +209,17 @@ func (p *purseOfReturns) Refund(ctx context.Context, refund payment.Refund) erro
 }
 
 // owing is a rig that owes one refund.
-func owing(t *testing.T) (*rig.Rig, *purseOfReturns, *order.Refunder, *[]alert.Kind) {
+func owing(t *testing.T) (*rig.Rig, *refundProvider, *order.Refunder, *[]alert.Kind) {
 	t.Helper()
 	r := rig.New(t)
 	_, nos := sold(t, r, 1, 1)
 	pay(t, r, nos[0])
 	_, err := r.Store.Refund(t.Context(), nos[0], rig.Operator)
 	rig.Must(t, err)
-	p := &purseOfReturns{made: map[string]int{}}
+	p := &refundProvider{made: map[string]int{}}
 	var alerts []alert.Kind
 	return r, p, &order.Refunder{
-		Store: r.Store, Providers: map[string]payment.Provider{"purseOfReturns": p},
+		Store: r.Store, Providers: map[string]payment.Provider{"refundProvider": p},
 		OnAlert: func(kind alert.Kind, _ uint32, _ error) { alerts = append(alerts, kind) },
 	}, &alerts
 }
@@ -226,7 +227,7 @@ func owing(t *testing.T) (*rig.Rig, *purseOfReturns, *order.Refunder, *[]alert.K
 func pay(t *testing.T, r *rig.Rig, no seckill.OrderNo) {
 	t.Helper()
 	result, err := r.Store.RecordPayment(t.Context(), payment.Notice{
-		Provider: "purseOfReturns", TradeNo: "t-" + no.String(), OrderNo: no.String(), AmountCents: 999, Currency: "CNY", PaidAt: r.Time.Now(),
+		Provider: "refundProvider", TradeNo: "t-" + no.String(), OrderNo: no.String(), AmountCents: 999, Currency: "CNY", PaidAt: r.Time.Now(),
 	})
 	rig.Must(t, err)
 	if result != store.PaymentPaid {
@@ -241,26 +242,26 @@ func refunds(t *testing.T, r *rig.Rig) []store.Payment {
 	return list
 }
 
-func TestARefundIsToldUntilTheProviderAccepts(t *testing.T) {
-	r, purseOfReturns, refunder, alerts := owing(t)
-	purseOfReturns.err = errors.New("try later")
+func TestRefund_RepeatedUntilTheProviderAccepts(t *testing.T) {
+	r, refundProvider, refunder, alerts := owing(t)
+	refundProvider.err = errors.New("try later")
 	for try := 1; try <= 3; try++ {
 		rig.Must(t, refunder.Round(t.Context()))
-		rig.Must(t, refunder.Round(t.Context())) // not before its time
+		rig.Must(t, refunder.Round(t.Context())) // before its time nothing happens
 		if got := refunds(t, r)[0]; got.Status != "due" || got.Attempts != try {
 			t.Fatalf("after try %d the refund is %+v", try, got)
 		}
 		r.Time.Advance(time.Minute)
 	}
-	purseOfReturns.err = nil
-	r.Store.FailBefore("RefundDone", 1) // accepted, and we do not know it: told again
+	refundProvider.err = nil
+	r.Store.FailBefore("RefundDone", 1) // accepted, but the reply is lost: the call is repeated
 	if refunder.Round(t.Context()) == nil {
 		t.Error("the round hides the outage")
 	}
 	rig.Must(t, refunder.Round(t.Context()))
 	rig.Must(t, refunder.Round(t.Context()))
-	if got := refunds(t, r); len(got) != 1 || got[0].Status != "done" || purseOfReturns.made[got[0].ID] != 5 || len(purseOfReturns.made) != 1 {
-		t.Errorf("refunds %+v, calls %v", got, purseOfReturns.made)
+	if got := refunds(t, r); len(got) != 1 || got[0].Status != "done" || refundProvider.made[got[0].ID] != 5 || len(refundProvider.made) != 1 {
+		t.Errorf("refunds %+v, calls %v", got, refundProvider.made)
 	}
 	if len(*alerts) != 0 {
 		t.Errorf("alerts are %v", *alerts)
@@ -268,64 +269,66 @@ func TestARefundIsToldUntilTheProviderAccepts(t *testing.T) {
 	storetest.CheckPromises(t, r.Store, 1)
 }
 
-func TestARefusedRefundNeedsCareAtOnce(t *testing.T) {
-	r, purseOfReturns, refunder, alerts := owing(t)
-	purseOfReturns.err = fmt.Errorf("refund: %w", payment.ErrRefused)
+func TestRefund_RefusedRefundAlertsAtOnce(t *testing.T) {
+	r, refundProvider, refunder, alerts := owing(t)
+	refundProvider.err = fmt.Errorf("refund: %w", payment.ErrRefused)
 	rig.Must(t, refunder.Round(t.Context()))
 	r.Time.Advance(24 * time.Hour)
 	rig.Must(t, refunder.Round(t.Context()))
 	got := refunds(t, r)[0]
-	if got.Status != "failed" || purseOfReturns.made[got.ID] != 1 {
-		t.Errorf("the refund is %+v after %d calls", got, purseOfReturns.made[got.ID])
+	if got.Status != "failed" || refundProvider.made[got.ID] != 1 {
+		t.Errorf("the refund is %+v after %d calls", got, refundProvider.made[got.ID])
 	}
-	// The text is a label of a metric: it must not carry the refund's id.
+	// The alert text is the label of a metric, so it must not contain the id of
+	// the refund.
 	if !slices.Equal(*alerts, []alert.Kind{alert.RefundFailed}) {
 		t.Errorf("alerts are %q", *alerts)
 	}
 }
 
-func TestARefundThatIsNeverTakenNeedsCareInTheEnd(t *testing.T) {
-	r, purseOfReturns, refunder, alerts := owing(t)
-	delete(refunder.Providers, "purseOfReturns") // no longer configured
+func TestRefund_AlertsAfterTheLastTry(t *testing.T) {
+	r, refundProvider, refunder, alerts := owing(t)
+	delete(refunder.Providers, "refundProvider") // no longer configured
 	for range 20 {
 		rig.Must(t, refunder.Round(t.Context()))
-		// While it will be tried there is nothing to find, however long it waits.
+		// While a refund will be retried, reconcile reports nothing, however
+		// long it waits.
 		findings, err := r.Store.CheckMoney(t.Context(), 1, 10)
 		rig.Must(t, err)
 		if status := refunds(t, r)[0].Status; status == "due" && len(findings) != 0 {
-			t.Errorf("a refund that waits is found: %+v", findings)
+			t.Errorf("a waiting refund is reported: %+v", findings)
 		}
 		r.Time.Advance(7 * time.Hour)
 	}
-	if got := refunds(t, r)[0]; got.Status != "failed" || len(*alerts) != 1 || len(purseOfReturns.made) != 0 {
+	if got := refunds(t, r)[0]; got.Status != "failed" || len(*alerts) != 1 || len(refundProvider.made) != 0 {
 		t.Errorf("the refund is %+v, alerts %v", got, *alerts)
 	}
 }
 
-// ledgerOfRefunds owes two refunds, without a clock or a file of its own.
-type ledgerOfRefunds struct{ done, failed []string }
+// refundStore owes two refunds.
+type refundStore struct{ done, failed []string }
 
-func (l *ledgerOfRefunds) RefundsDue(context.Context, int) ([]store.Payment, error) {
+func (l *refundStore) RefundsDue(context.Context, int) ([]store.Payment, error) {
 	return []store.Payment{{ID: "hangs", Provider: "slow"}, {ID: "passes", Provider: "quick"}}, nil
 }
 
-func (l *ledgerOfRefunds) RefundDone(_ context.Context, id string) error {
+func (l *refundStore) RefundDone(_ context.Context, id string) error {
 	l.done = append(l.done, id)
 	return nil
 }
 
-func (l *ledgerOfRefunds) RefundFailed(ctx context.Context, id, _ string, _ time.Duration) error {
+func (l *refundStore) RefundFailed(ctx context.Context, id, _ string, _ time.Duration) error {
 	l.failed = append(l.failed, id)
 	return ctx.Err()
 }
 
-func TestAProviderThatHangsCountsAsATryAndHoldsNobodyUp(t *testing.T) {
+func TestRefund_HangingProviderCountsAsATryAndDelaysNoOther(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
-		owed := &ledgerOfRefunds{}
+		owed := &refundStore{}
 		refunder := &order.Refunder{Store: owed, OnAlert: func(alert.Kind, uint32, error) {}, Providers: map[string]payment.Provider{
-			"slow": &purseOfReturns{made: map[string]int{}, hangs: true}, "quick": &purseOfReturns{made: map[string]int{}},
+			"slow": &refundProvider{made: map[string]int{}, hangs: true}, "quick": &refundProvider{made: map[string]int{}},
 		}}
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // a round's
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second) // the timeout of a round
 		defer cancel()
 		rig.Must(t, refunder.Round(ctx))
 		if !slices.Equal(owed.done, []string{"passes"}) || !slices.Equal(owed.failed, []string{"hangs"}) {
@@ -334,11 +337,11 @@ func TestAProviderThatHangsCountsAsATryAndHoldsNobodyUp(t *testing.T) {
 	})
 }
 
-// hesitant is a ledger that decides the first order of every release, and
-// leaves the others undecided.
-type hesitant struct{ ledger.Writer }
+// hesitantLedger decides the first order of every release, and leaves the
+// others undecided.
+type hesitantLedger struct{ ledger.Writer }
 
-func (h hesitant) Do(ctx context.Context, shard ledger.Shard, write ledger.Write) (ledger.Result, error) {
+func (h hesitantLedger) Do(ctx context.Context, shard ledger.Shard, write ledger.Write) (ledger.Result, error) {
 	orders := write.(ledger.Release).Orders
 	result, err := h.Writer.Do(ctx, shard, ledger.Release{Orders: orders[:1]})
 	for len(result.Verdicts) > 0 && len(result.Verdicts) < len(orders) {
@@ -347,16 +350,16 @@ func (h hesitant) Do(ctx context.Context, shard ledger.Shard, write ledger.Write
 	return result, err
 }
 
-// A release is heard when the ledger has decided it, and not before.
-func TestAReleaseThatIsLeftUndecidedStaysOwedAndComesAgain(t *testing.T) {
+// A release is settled when the ledger has decided it, and not before.
+func TestRelease_UndecidedReleaseStaysOwed(t *testing.T) {
 	r := rig.New(t)
 	p, nos := sold(t, r, 1, 4)
 	cancel(t, r, nos[:3]...)
 	duty, _ := releaser(r)
-	duty.Lanes = hesitant{r.Lanes}
+	duty.Lanes = hesitantLedger{r.Lanes}
 	r.Store.FailBefore("SettleReleases", 1)
 	if duty.Round(t.Context()) == nil || owed(t, r) != 3 {
-		t.Fatalf("%d owed after the first step, of which the store did not hear", owed(t, r))
+		t.Fatalf("%d owed after the first step, whose result the store did not record", owed(t, r))
 	}
 	rig.Must(t, duty.Round(t.Context()))
 	if f := r.Figures(t, p); f.Available != 9 || f.Marked != 1 || owed(t, r) != 0 {
