@@ -16,7 +16,7 @@ import (
 // number, or fails it explicitly (protocol 3). The worker that meets the entry may
 // adopt it, and so may the instance that remembers the answer. Both at once is safe.
 
-// AdoptionStore is what an adoption reads and writes.
+// AdoptionStore is the part of the store that an adoption uses.
 type AdoptionStore interface {
 	Product(ctx context.Context, id uint32) (seckill.Product, error)
 	Fail(ctx context.Context, items []store.Item, reason string) error
@@ -24,35 +24,36 @@ type AdoptionStore interface {
 	Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error)
 }
 
-// Gatherer brings units of a product to one of its shards. It returns how many
-// are free there, and whether those missing are proven not to exist.
+// Gatherer brings units of a product to one shard. It returns how many are free
+// there. none means: it is proven that the missing units do not exist.
 type Gatherer interface {
 	Gather(ctx context.Context, p *seckill.Product, to int, want int64) (have int64, none bool, err error)
 }
 
-// Adopter adopts.
+// Adopter adopts promises.
 type Adopter struct {
 	Store AdoptionStore
 	Lanes ledger.Writer
-	Now   func() time.Time // the ledger's clock
-	// Gatherer is needed for products of several shards: an epoch begins with
-	// its units spread evenly, and its old promises are not.
+	Now   func() time.Time // the clock of the ledger
+	// Gatherer is needed for products with several shards. A new epoch spreads
+	// the units evenly, but the home shards of old promises are not spread
+	// evenly.
 	Gatherer Gatherer
-	// ExpireAfter is the time to pay of what is written while the store is the
-	// seller.
+	// ExpireAfter is the time to pay of orders that are written while the store
+	// is the seller.
 	ExpireAfter time.Duration
 }
 
-// Outcome is what became of claims, in no order. Those of neither list are
-// unsettled, and an error says why.
+// Outcome lists the settled claims, in no order. Claims in neither list are
+// unsettled, and the error says why.
 type Outcome struct {
-	Epoch   uint64          // into which they were adopted
-	Adopted []store.Item    // carried on by an entry of that epoch, or written
-	Failed  []FailedPromise // written as failed orders
+	Epoch   uint64          // the epoch that adopted them
+	Adopted []store.Item    // an entry of that epoch has them, or they are written
+	Failed  []FailedPromise // they are written as failed orders
 }
 
-// Adopt settles claims of one product: a promise never ends as nothing (I4).
-// When it fails, it may be repeated, whole.
+// Adopt settles claims of one product. A promise never ends as nothing (I4).
+// After an error, call it again with the same claims.
 func (a *Adopter) Adopt(ctx context.Context, items []store.Item) (Outcome, error) {
 	if len(items) == 0 {
 		return Outcome{}, nil
@@ -67,7 +68,7 @@ func (a *Adopter) Adopt(ctx context.Context, items []store.Item) (Outcome, error
 		return out, err
 	}
 	for _, s := range steps(&product, items) {
-		for len(s.items) > 0 { // every step decides its first
+		for len(s.items) > 0 { // every step decides its first claim
 			short, undecided, err := a.adopt(ctx, s, &out)
 			if err == nil {
 				err = a.adoptShort(ctx, &product, s.shard, short, &out)
@@ -81,8 +82,8 @@ func (a *Adopter) Adopt(ctx context.Context, items []store.Item) (Outcome, error
 	return out, nil
 }
 
-// write has the store decide, which is the seller (protocol 5, rule 9). A claim
-// that it cannot write holds up no other.
+// write lets the store decide while it is the seller (protocol 5, rule 9). If
+// the store cannot write a claim, the others are still written.
 func (a *Adopter) write(ctx context.Context, items []store.Item, out *Outcome) error {
 	endsAll := func(err error) bool { return store.EndsAll(ctx, err) }
 	return store.ByHalves(items, endsAll, func(items []store.Item) error {
@@ -101,8 +102,8 @@ func (a *Adopter) write(ctx context.Context, items []store.Item, out *Outcome) e
 	})
 }
 
-// step is claims that one ledger step can adopt together: those of one shard
-// that were promised on the same terms, as many as a step takes.
+// step holds claims that one ledger step can adopt: of one shard, promised on
+// the same terms, at most MaxClaims.
 type step struct {
 	shard ledger.Shard
 	items []store.Item
@@ -136,8 +137,9 @@ func steps(p *seckill.Product, items []store.Item) []step {
 	return bounded
 }
 
-// adopt makes one ledger step and writes down what came of it. It returns the
-// claims for which the shard had no units, and those that it left undecided.
+// adopt makes one ledger step and records its outcome. It returns the claims
+// for which the shard has no units, and the claims that the ledger left
+// undecided.
 func (a *Adopter) adopt(ctx context.Context, s step, out *Outcome) (short, undecided []store.Item, err error) {
 	first := &s.items[0]
 	claims := make([]seckill.Claim, len(s.items))
@@ -148,7 +150,7 @@ func (a *Adopter) adopt(ctx context.Context, s step, out *Outcome) (short, undec
 		At: a.Now(), PriceCents: first.PriceCents, Currency: first.Currency, Name: first.Name, Claims: claims,
 	})
 	if err != nil {
-		return nil, nil, err // closed, lost or moved on: again later, under the epoch of then
+		return nil, nil, err // closed, lost or a newer epoch: try later, under the epoch of then
 	}
 	if len(result.Verdicts) != len(claims) {
 		return nil, nil, fmt.Errorf("ledger gave %d verdicts on %d claims to adopt", len(result.Verdicts), len(claims))
@@ -195,9 +197,9 @@ func (a *Adopter) fail(ctx context.Context, items []store.Item, reason string, o
 	return nil
 }
 
-// adoptShort settles claims for which their shard had no units. Those of the
-// only shard of a product are lost. Of several, the others may have some: each
-// claim is lost only if it is proven that they have not.
+// adoptShort settles claims for which their shard has no units. If the product
+// has one shard, they are lost. Otherwise a claim is lost only if it is proven
+// that no other shard has units.
 func (a *Adopter) adoptShort(ctx context.Context, p *seckill.Product, shard ledger.Shard, short []store.Item, out *Outcome) error {
 	if len(short) == 0 {
 		return nil
@@ -228,8 +230,8 @@ func (a *Adopter) adoptShort(ctx context.Context, p *seckill.Product, shard ledg
 	return nil
 }
 
-// refusal is why a claim was not adopted; "" when the ledger's new entry
-// carries it on.
+// refusal returns why a claim was not adopted, or "" if a new entry of the
+// ledger has it.
 func refusal(verdict *ledger.Verdict, no seckill.OrderNo) string {
 	switch {
 	case verdict.Code == ledger.VerdictAccepted, verdict.Code == ledger.VerdictRepeated && verdict.OrderNo == no:

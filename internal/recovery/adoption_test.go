@@ -14,15 +14,15 @@ import (
 	"seckill/test/rig"
 )
 
-// hesitant is a ledger that decides some claims of every adoption, and leaves
-// the others undecided.
-type hesitant struct {
+// hesitantLedger decides some claims of every adoption, and leaves the others
+// undecided.
+type hesitantLedger struct {
 	ledger.Writer
 	most  int
 	steps int
 }
 
-func (h *hesitant) Do(ctx context.Context, shard ledger.Shard, write ledger.Write) (ledger.Result, error) {
+func (h *hesitantLedger) Do(ctx context.Context, shard ledger.Shard, write ledger.Write) (ledger.Result, error) {
 	h.steps++
 	adopt := write.(ledger.Adopt)
 	asked := len(adopt.Claims)
@@ -34,13 +34,13 @@ func (h *hesitant) Do(ctx context.Context, shard ledger.Shard, write ledger.Writ
 	return result, err
 }
 
-// A promise that the ledger has not decided is neither adopted nor lost.
-func TestWhatIsLeftUndecidedIsAdoptedInAnotherStep(t *testing.T) {
+// An undecided promise is neither adopted nor lost.
+func TestAdopt_UndecidedClaimsAreAdoptedInAnotherStep(t *testing.T) {
 	for most, want := range map[int]int{0: 1, 1: 5, 2: 3, 5: 1} {
 		t.Run(fmt.Sprint("steps of ", most), func(t *testing.T) {
 			r := rig.New(t)
 			p := r.Open(t, 1, 10)
-			lanes := &hesitant{Writer: r.Lanes, most: most}
+			lanes := &hesitantLedger{Writer: r.Lanes, most: most}
 			adopter := &recovery.Adopter{Store: r.Store, Lanes: lanes, Now: r.Time.Now}
 			var items []store.Item
 			for i := range 5 {
@@ -60,8 +60,8 @@ func TestWhatIsLeftUndecidedIsAdoptedInAnotherStep(t *testing.T) {
 	}
 }
 
-// While the store is the seller it decides on old promises, in the order of their
-// turn: those that fit are orders, the others fail.
+// While the store is the seller, it decides about old promises in their order:
+// those that fit become orders, the others fail.
 func TestAdopt_WritesWhileTheStoreIsTheSeller(t *testing.T) {
 	for name, open := range map[string]bool{"open": true, "not open yet": false} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +72,7 @@ func TestAdopt_WritesWhileTheStoreIsTheSeller(t *testing.T) {
 			if open {
 				r.Sell(t, r.TakeOver(t, 1), "of the store")
 			}
-			r.Ledger.FailBefore("Do", -1) // it is away
+			r.Ledger.FailBefore("Do", -1) // the ledger is away
 			adopter := &recovery.Adopter{Store: r.Store, Lanes: r.Lanes, Now: r.Time.Now, ExpireAfter: time.Hour}
 			var items []store.Item
 			for i := range 4 {

@@ -9,48 +9,50 @@ import (
 	"seckill"
 )
 
-// The book remembers the 202 answers of this instance until the store has their
-// rows (protocol 3, step 1). While the ledger still has its answers, its outbox
-// carries every promise and the book changes nothing. If the ledger loses them,
-// the book confirms them before the rebuild, or adopts them after it.
+// The book remembers the promises of this instance until the store has their
+// rows (protocol 3, step 1). While the ledger is intact, its outbox carries
+// every promise and the book changes nothing. If the ledger loses promises, the
+// book writes them before the rebuild, or adopts them after it.
 
 const (
-	// DefaultMost is how many promises an instance remembers: at about 200 bytes
-	// each, some 50 MB, and twenty seconds of 10,000 a second without a worker.
+	// DefaultMost is how many promises an instance remembers: about 50 MB at
+	// 200 bytes each, or twenty seconds at 10,000 a second without a worker.
 	DefaultMost = 1 << 18
-	// stripes keep the batchers of many shards from meeting in one lock.
+	// stripes divides the lock, so that batchers of many shards do not wait for
+	// each other.
 	stripes = 16
-	// settleAge is how old a promise is when the store is first asked for it:
-	// nearly all have their row by then.
+	// settleAge is the age at which the book first asks the store for a
+	// promise: nearly all promises have their row by then.
 	settleAge = time.Second
-	// askAgainMost bounds the pause between questions about one promise. A
-	// parked claim waits for hours, and a lagging store is not helped by asking.
-	askAgainMost = 30 * time.Second
+	// maxAskPause bounds the pause between two questions about one promise. A
+	// parked claim waits for hours, and asking often would only load the store.
+	maxAskPause = 30 * time.Second
 )
 
-// Book is the promises of one instance.
+// Book holds the promises of one instance.
 type Book struct {
 	opt     BookOptions
 	stripes [stripes]stripe
 	next    atomic.Uint32
 	count   atomic.Int64
-	// hand holds who has taken promises out of the stripes to settle them.
+	// hand is held by the goroutine that has taken promises out of the stripes.
 	hand chan struct{}
 }
 
 type stripe struct {
 	mu     sync.Mutex
-	kept   []*record // oldest first, as far as the pauses between questions allow
+	kept   []*record // roughly oldest first
 	claims int
 }
 
-// record is what one ledger step accepted, less what the store has.
+// record is the claims that one ledger step accepted and that the store does
+// not have yet.
 type record struct {
 	entry seckill.Entry
 	since time.Time
-	ask   time.Time // not before
-	// at is where the journal has it, if there is one. A loaded record is of a
-	// former life: the ledger may have lost it unnoticed.
+	ask   time.Time // do not ask the store before
+	// at is its place in the journal, if there is one. A loaded record was
+	// written before the last start: the ledger may have lost it unnoticed.
 	at     JournalPlace
 	loaded bool
 }
@@ -69,14 +71,15 @@ func NewBook(opt BookOptions) *Book {
 	return &Book{opt: opt, hand: make(chan struct{}, 1)}
 }
 
-// Len is how many promises are remembered.
+// Len returns how many promises are remembered.
 func (b *Book) Len() int64 { return b.count.Load() }
 
-// Remember keeps what one ledger step accepted. The entry is given away. Where
-// there is no room, the oldest are forgotten: the ledger has had the most time
-// to hand them on.
+// Remember keeps the claims that one ledger step accepted. The caller must not
+// use the entry afterwards. If the book is full, it forgets the oldest
+// promises, because the ledger had the most time to pass them on.
 //
-// With a journal nothing is forgotten: the journal stops the sale at its bound.
+// With a journal the book forgets nothing: at its bound the journal stops the
+// sale.
 func (b *Book) Remember(entry seckill.Entry) {
 	now := b.opt.Now()
 	r := &record{entry: entry, since: now, ask: now.Add(settleAge)}
@@ -86,7 +89,7 @@ func (b *Book) Remember(entry seckill.Entry) {
 	b.keep(r)
 }
 
-// keep takes a record into a stripe.
+// keep adds a record to a stripe.
 func (b *Book) keep(r *record) {
 	entry := &r.entry
 	s := &b.stripes[b.next.Add(1)%stripes]
@@ -101,7 +104,7 @@ func (b *Book) keep(r *record) {
 	}
 }
 
-// room is how many claims a stripe may have.
+// room returns how many claims a stripe may have.
 func (b *Book) room() int {
 	if b.opt.Journal != nil {
 		return math.MaxInt
@@ -109,7 +112,7 @@ func (b *Book) room() int {
 	return b.opt.Most / stripes
 }
 
-// trim forgets the oldest beyond the bound, but never the newest record.
+// trim forgets the oldest records above the bound, but never the newest one.
 func (s *stripe) trim(most int) (forgotten int) {
 	for s.claims > most && len(s.kept) > 1 {
 		oldest := s.kept[0]
@@ -122,15 +125,15 @@ func (s *stripe) trim(most int) (forgotten int) {
 	return forgotten
 }
 
-// take moves the records that are wanted out of the stripes, as long as their
-// claims fit in room; they still count as remembered.
+// take removes and returns the wanted records, up to room claims. They still
+// count as remembered.
 func (b *Book) take(room int, wanted func(*record) bool) []*record {
 	var taken []*record
-	first := int(b.next.Load()) // another one each time: no stripe starves
+	first := int(b.next.Load()) // start at another stripe each time, so none starves
 	for i := range b.stripes {
 		s := &b.stripes[(first+i)%stripes]
 		s.mu.Lock()
-		kept := s.kept[:0:0] // its own room: what was trimmed is given back here
+		kept := s.kept[:0:0] // a new array, so the memory of trimmed records is freed
 		for _, r := range s.kept {
 			if n := len(r.entry.Claims); n <= room && wanted(r) {
 				room -= n
@@ -146,9 +149,9 @@ func (b *Book) take(room int, wanted func(*record) bool) []*record {
 	return taken
 }
 
-// putBack returns records that are not settled, before what came meanwhile, as
-// far as that has left them room; those without claims are settled. had is how
-// many claims were taken.
+// putBack returns unsettled records, before the newer ones. It forgets some if
+// the stripe is full. Records without claims are settled. had is how many
+// claims were taken.
 func (b *Book) putBack(records []*record, had int) {
 	var back [stripes][]*record
 	left := 0
@@ -183,7 +186,7 @@ func countClaims(records []*record) (n int) {
 	return n
 }
 
-// drop takes settled claims off a record, for good.
+// drop removes settled claims from a record and from the journal.
 func (b *Book) drop(r *record, settled func(no seckill.OrderNo) bool) {
 	before := len(r.entry.Claims)
 	r.strike(settled)
@@ -192,7 +195,7 @@ func (b *Book) drop(r *record, settled func(no seckill.OrderNo) bool) {
 	}
 }
 
-// strike takes claims off a record.
+// strike removes claims from a record.
 func (r *record) strike(wanted func(no seckill.OrderNo) bool) {
 	left := r.entry.Claims[:0]
 	for _, claim := range r.entry.Claims {
@@ -204,7 +207,7 @@ func (r *record) strike(wanted func(no seckill.OrderNo) bool) {
 	r.entry.Claims = left
 }
 
-// split moves claims to a record of their own, which is nil if there are none.
+// split moves claims into a new record. It returns nil if there are none.
 func (r *record) split(wanted func(no seckill.OrderNo) bool) *record {
 	part := &record{entry: r.entry, since: r.since, at: r.at}
 	part.entry.Claims = nil

@@ -10,9 +10,9 @@ import (
 	"seckill/internal/recovery"
 )
 
-func TestABookIsBoundedAndForgetsTheOldest(t *testing.T) {
+func TestRemember_FullBookForgetsTheOldest(t *testing.T) {
 	const most = 160 // ten in each of its stripes
-	m := newMemory(t, func(o *recovery.BookOptions) { o.Most = most })
+	m := newBookRig(t, func(o *recovery.BookOptions) { o.Most = most })
 	p := m.Open(t, 1, 10_000)
 	var all sync.WaitGroup
 	for i := range 4 {
@@ -29,7 +29,7 @@ func TestABookIsBoundedAndForgetsTheOldest(t *testing.T) {
 	}
 }
 
-// slowStore lets something happen while the book asks it.
+// slowStore runs a function during each read.
 type slowStore struct {
 	recovery.BookStore
 	meanwhile func()
@@ -40,10 +40,10 @@ func (s *slowStore) OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]se
 	return s.BookStore.OrdersByNo(ctx, nos)
 }
 
-func TestABookIsBoundedThoughPromisesComeWhileItAsks(t *testing.T) {
+func TestRemember_BookIsBoundedDuringARound(t *testing.T) {
 	const most = 160
 	slow := &slowStore{}
-	m := newMemory(t, func(o *recovery.BookOptions) {
+	m := newBookRig(t, func(o *recovery.BookOptions) {
 		o.Most = most
 		slow.BookStore, o.Store = o.Store, slow
 	})

@@ -9,19 +9,19 @@ import (
 	"seckill/test/rig"
 )
 
-// The rows of a deleted product never come back: its promises must not be asked
-// for, and fill book and journal, for ever.
+// The rows of a deleted product never come back. Its promises must not be
+// checked for ever, nor fill the book and the journal.
 func TestRound_ForgetsPromisesOfADeletedProduct(t *testing.T) {
-	for name, begin := range map[string]func(t *testing.T, m *memory){
-		"that the instance had seen": func(*testing.T, *memory) {},
-		"after a restart": func(t *testing.T, m *memory) { // its catalogue has never seen the product
+	for name, begin := range map[string]func(t *testing.T, m *bookRig){
+		"that the instance had seen": func(*testing.T, *bookRig) {},
+		"after a restart": func(t *testing.T, m *bookRig) { // its catalogue does not know the product
 			fresh := sale.NewCatalog(m.Store)
 			rig.Must(t, fresh.Refresh(t.Context()))
 			m.Catalog = fresh
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newMemory(t)
+			m := newBookRig(t)
 			p := m.Open(t, 1, 5, func(p *seckill.Product) { p.Test = true })
 			m.promised(t, p, "ann", "bob")
 			other := m.Open(t, 2, 5)
@@ -35,7 +35,7 @@ func TestRound_ForgetsPromisesOfADeletedProduct(t *testing.T) {
 			begin(t, m)
 			m.settle(t)
 			if n := m.Len(); n != 1 {
-				t.Errorf("%d promises are remembered, want that of the other product", n)
+				t.Errorf("%d promises are remembered, want only that of the other product", n)
 			}
 			if len(m.lost) != 0 || m.reoffered[recovery.Adopted] != 0 {
 				t.Errorf("lost %v, offered again %v", m.lost, m.reoffered)

@@ -1,8 +1,9 @@
-// Package recovery is what happens after a loss: promises that the ledger no longer
-// has become orders, or orders that failed explicitly. No promise ends as nothing (I4).
+// Package recovery keeps promises through a loss. A promise that the ledger has
+// lost becomes an order, or an order that failed explicitly. No promise ends as
+// nothing (I4).
 //
-//   - book.go, settle.go, replay.go: the answers of this instance, kept until the store has them
-//   - journal*.go: the same on disk, for a power cut
-//   - adoption.go: a promise of an older epoch, carried into the present one
-//   - failed_promise.go: the list of promises that could not be kept
+//   - book.go, settle.go, replay.go: this instance's promises, until the store has their orders
+//   - journal*.go: the same promises on disk, for a power cut
+//   - adoption.go: reserves a promise of an older epoch again in the present one
+//   - failed_promise.go: logs promises that failed
 package recovery

@@ -9,17 +9,17 @@ import (
 	"seckill/internal/store"
 )
 
-// A failed promise is a purchase that was answered with an order number and has
-// ended as a failed order. The writer of such an order lists it by number in the log.
+// A failed promise is a purchase that got an order number and ended as a failed
+// order. The part that writes such an order also logs its number.
 
-// FailedPromise is a claim that was promised and has failed, and why.
+// FailedPromise is a promised claim that failed, and the reason.
 type FailedPromise struct {
 	store.Item
 	Reason string
 }
 
-// FailedPromises are the items that Confirm has written as failed orders. One that had
-// failed before is a replay, and was listed then.
+// FailedPromises returns the items that this Confirm has written as failed
+// orders. An order that failed before is a replay, and was logged then.
 func FailedPromises(items []store.Item, outcomes []store.ConfirmOutcome) []FailedPromise {
 	var failed []FailedPromise
 	for i, outcome := range outcomes {
@@ -30,12 +30,13 @@ func FailedPromises(items []store.Item, outcomes []store.ConfirmOutcome) []Faile
 	return failed
 }
 
-// loggedMost bounds the order numbers of one log line.
-const loggedMost = 100
+// maxLogged bounds the order numbers of one log line.
+const maxLogged = 100
 
-// LogFailedPromises logs promises of one product by order number, whoever asks for them
-// later. It returns what an alert says of them: nil if nobody has to be written
-// to, for a duplicate's buyer has the other order of its key.
+// LogFailedPromises logs failed promises of one product by order number, for
+// later questions. It returns the error for an alert. It returns nil if no
+// buyer has to be contacted: the buyer of a duplicate has the other order of
+// the key.
 func LogFailedPromises(log *slog.Logger, product uint32, promises []FailedPromise) error {
 	var lost, duplicates []FailedPromise
 	for _, p := range promises {
@@ -45,10 +46,10 @@ func LogFailedPromises(log *slog.Logger, product uint32, promises []FailedPromis
 			lost = append(lost, p)
 		}
 	}
-	for some := range slices.Chunk(duplicates, loggedMost) {
+	for some := range slices.Chunk(duplicates, maxLogged) {
 		log.Warn("promised orders have failed; other orders have their keys", "product", product, "orders", lines(some))
 	}
-	for some := range slices.Chunk(lost, loggedMost) {
+	for some := range slices.Chunk(lost, maxLogged) {
 		log.Error("promised orders could not be kept; they have failed", "product", product, "orders", lines(some))
 	}
 	if len(lost) == 0 {

@@ -18,7 +18,7 @@ import (
 
 const testStore = "store-1"
 
-// entry makes an entry of n claims; no two calls make the same orders.
+// entry makes an entry of n claims. Each call makes different orders.
 func entry(n int, seed uint64) seckill.Entry {
 	e := seckill.Entry{
 		ProductID: 7, Group: 3, Shard: 2, Epoch: 5, At: time.Unix(1_800_000_000, 123_456_789).UTC(),
@@ -33,12 +33,12 @@ func entry(n int, seed uint64) seckill.Entry {
 	return e
 }
 
-// folder is a journal's folder over several lives of the journal.
+// folder is the folder of a journal over several starts.
 type folder struct {
 	t   *testing.T
 	dir string
 	log bytes.Buffer
-	mu  sync.Mutex // of the log
+	mu  sync.Mutex // guards the log
 }
 
 func newFolder(t *testing.T) *folder { return &folder{t: t, dir: t.TempDir()} }
@@ -55,7 +55,7 @@ func (f *folder) logged() string {
 	return f.log.String()
 }
 
-// open opens the journal, for this test or until it is closed.
+// open opens the journal until it is closed or the test ends.
 func (f *folder) open(changes ...func(*JournalOptions)) (*Journal, []LoadedEntry) {
 	f.t.Helper()
 	opt := JournalOptions{Dir: f.dir, Store: testStore, Logger: slog.New(slog.NewTextHandler(f, nil))}
@@ -70,7 +70,7 @@ func (f *folder) open(changes ...func(*JournalOptions)) (*Journal, []LoadedEntry
 	return j, loaded
 }
 
-// files are the journal's files, oldest first.
+// files returns the files of the journal, oldest first.
 func (f *folder) files() (paths []string) {
 	f.t.Helper()
 	found, err := list(f.dir)
@@ -83,14 +83,14 @@ func (f *folder) files() (paths []string) {
 	return paths
 }
 
-// crash is the folder as a kill at this instant would leave it.
+// crash copies the folder as a kill at this instant would leave it.
 func (f *folder) crash() *folder {
 	f.t.Helper()
 	for {
 		after := &folder{t: f.t, dir: filepath.Join(f.t.TempDir(), "after")}
 		err := os.CopyFS(after.dir, os.DirFS(f.dir))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // the writer was just deleting a segment
+			continue // the writer was deleting a segment
 		}
 		if err != nil {
 			f.t.Fatal(err)
@@ -99,14 +99,14 @@ func (f *folder) crash() *folder {
 	}
 }
 
-// sync waits for a sync.
+// sync1 waits for one sync.
 func sync1(j *Journal) error {
 	done := make(chan error, 1)
 	j.Sync(func(err error) { done <- err })
 	return <-done
 }
 
-// keep appends entries and waits for the disk.
+// keep appends entries and waits for the sync.
 func keep(t *testing.T, j *Journal, entries ...seckill.Entry) (at []JournalPlace) {
 	t.Helper()
 	for i := range entries {
@@ -143,7 +143,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !holds(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("it did not happen: " + what)
+			t.Fatal("timeout, want: " + what)
 		}
 	}
 }

@@ -17,65 +17,65 @@ import (
 
 // The journal keeps promises on disk. An instance writes and syncs each entry
 // before it answers 202, and keeps it until the store has the orders. So no
-// promise is lost (I4) when a power cut takes the ledger's last second together
-// with the instance: the next start gives the journal's entries to the book.
+// promise is lost (I4) if a power cut stops the instance and takes the ledger's
+// last second. The next start loads the entries into the book.
 //
-// The journal is a folder of segments, files of bounded size. A segment is deleted
-// when the store has every promise in it. The few that are left of an old segment
-// are written again into the newest. One goroutine writes, and entries that arrive
-// during a sync share the next one.
+// The journal is a folder of segments, which are files of bounded size. A
+// segment is deleted when the store has every promise in it. If few are left in
+// an old segment, they are written again into the newest one. One goroutine
+// writes, and entries that arrive during a sync share the next sync.
 
 const (
-	// DefaultJournalBytes bounds all files together, about a million promises.
+	// DefaultJournalBytes bounds all files together: about a million promises.
 	DefaultJournalBytes = 64 << 20
-	// DefaultMaxPromises bounds the promises that the store does not have yet. The
-	// book remembers each of them, at about 200 bytes.
+	// DefaultMaxPromises bounds the promises that the store does not have yet.
+	// The book remembers each of them, at about 200 bytes.
 	DefaultMaxPromises = 1 << 20
-	// segmentShare is how many segments the bound is divided into.
+	// segmentShare is the number of segments into which the bound is divided.
 	segmentShare = 16
 	// maxPending bounds the bytes that wait for the disk.
 	maxPending = 8 << 20
-	// restBytes is how much a segment holds before it is given up early because
-	// the store has all of it.
+	// restBytes is the size from which an otherwise finished segment is closed
+	// early, when the store has all of it.
 	restBytes = 4 * roomStep
-	// roomStep is how much room a file is given at a time.
+	// roomStep is the step in which a file grows.
 	roomStep = 16 << 10
-	// retryEvery is how often a failed write is tried again.
+	// retryEvery is the pause between tries of a failed write.
 	retryEvery = 250 * time.Millisecond
 )
 
-// Refusals. Their buyers are told busy.
+// Errors of the journal. The purchases of their buyers are answered busy.
 var (
 	// ErrJournalClosed says that the journal was closed before the sync.
 	ErrJournalClosed = errors.New("the journal of promises is closed")
 	// ErrOtherStore says that the folder holds promises of another store.
 	ErrOtherStore = errors.New("the journal holds promises of another store")
-	// errFull is told when the journal reaches a bound.
+	// errFull means that the journal has reached a bound.
 	errFull = errors.New("the journal of promises is full: the store does not take the orders")
 )
 
-// JournalPlace is where an entry stands: its segment's number. 0 is no place.
+// JournalPlace names the segment of an entry. 0 is no place.
 type JournalPlace uint64
 
-// JournalOptions are a journal's place and bounds.
+// JournalOptions are the parts and bounds of a journal.
 type JournalOptions struct {
 	Dir   string
-	Store string // the store's own id
-	// MaxBytes and MaxPromises are the bounds; 0 means the default ones. At either
-	// bound the journal is not ready until the store has caught up.
+	Store string // the id of the store
+	// MaxBytes and MaxPromises are the bounds; 0 means the defaults. At either
+	// bound the journal is not ready until the store has more of its orders.
 	MaxBytes    int64
 	MaxPromises int64
 	Logger      *slog.Logger
-	// OnSync sees how long every sync took.
+	// OnSync gets the duration of every sync.
 	OnSync func(took time.Duration)
-	// OnFailure is told once when writes begin to fail or the journal is full. It
-	// must not block, nor call the journal.
+	// OnFailure is called once when writes begin to fail or the journal becomes
+	// full. It must not block, and must not call the journal.
 	OnFailure func(err error)
 
-	create func(path string) (file, error) // a fault seam; nil creates files
+	create func(path string) (file, error) // a fault seam for tests; nil creates files
 }
 
-// file is what the journal needs of one.
+// file is the part of a file that the journal uses.
 type file interface {
 	Write(b []byte) (int, error)
 	Sync() error
@@ -92,59 +92,59 @@ type Journal struct {
 	ended chan struct{}
 	ready atomic.Bool
 
-	mu       sync.Mutex
-	segments map[JournalPlace]*segment
-	current  *segment // takes what is appended
-	pending  chunk    // of the current segment, not written yet
-	stuck    []chunk  // could not be written, oldest first
-	waiters  []func(error)
-	spare    spare
-	dead     []*segment // to be deleted
-	writing  bool       // the writer has a chunk in hand
-	failing  error      // of the last write; nil when it succeeded
-	full     bool       // at one of its bounds
-	closed   bool
+	mu        sync.Mutex
+	segments  map[JournalPlace]*segment
+	current   *segment // new entries go here
+	pending   chunk    // bytes of the current segment that are not written yet
+	unwritten []chunk  // chunks that could not be written, oldest first
+	waiters   []func(error)
+	spare     spare
+	dead      []*segment // segments to delete
+	writing   bool       // the writer is writing a chunk
+	failing   error      // error of the last write, or nil
+	full      bool       // at one of its bounds
+	closed    bool
 
 	bytes, promises int64
 	failures        atomic.Int64
 }
 
-// spare is room that the writer has used and uses again.
+// spare is memory that the writer reuses.
 type spare struct {
 	data    []byte
 	chunks  []chunk
 	waiters []func(error)
 }
 
-// segment is one file, or several after a failed write, and the promises in it.
+// segment is the promises of one file, or of several files after failed writes.
 type segment struct {
 	number  JournalPlace
 	paths   []string
-	file    file  // the last of the paths; nil if none is open for writing
-	written int64 // of that file, synced
-	room    int64 // that the file has been given
-	bytes   int64 // of the segment, what waits included
-	claims  int64 // appended in all
-	live    int64 // of which the store does not have so many yet
-	damaged bool  // kept under another name instead of deleted
+	file    file  // the last file; nil if none is open for writing
+	written int64 // synced bytes of that file
+	room    int64 // allocated bytes of that file
+	bytes   int64 // bytes of the segment, with those not written yet
+	claims  int64 // appended claims
+	live    int64 // claims that the store does not have yet
+	damaged bool  // rename instead of delete
 }
 
-// chunk is a part of a segment that is written together.
+// chunk is the part of a segment that is written at once.
 type chunk struct {
 	segment *segment
 	data    []byte
 	moved   []moved
 }
 
-// moved is claims that are released from their former place once they are on
-// disk at the new one.
+// moved is claims that were copied. Their old place is released when the copy
+// is on disk.
 type moved struct {
 	from   JournalPlace
 	claims int
 }
 
-// OpenJournal locks the folder, reads what it holds, and starts the writer. The loaded
-// entries count as promises until they are released.
+// OpenJournal locks the folder, reads its entries, and starts the writer.
+// Loaded entries count as promises until they are released.
 func OpenJournal(opt JournalOptions) (*Journal, []LoadedEntry, error) {
 	if opt.MaxBytes <= 0 {
 		opt.MaxBytes = DefaultJournalBytes
@@ -164,7 +164,7 @@ func OpenJournal(opt JournalOptions) (*Journal, []LoadedEntry, error) {
 	j := &Journal{opt: opt, wake: make(chan struct{}, 1), ended: make(chan struct{}), segments: make(map[JournalPlace]*segment)}
 	err := os.MkdirAll(opt.Dir, 0o700)
 	if err == nil {
-		err = datadir.Sync(filepath.Dir(opt.Dir)) // the folder itself must not be lost
+		err = datadir.Sync(filepath.Dir(opt.Dir)) // the folder itself must survive a power cut
 	}
 	if err != nil {
 		return nil, nil, err
@@ -178,12 +178,12 @@ func OpenJournal(opt JournalOptions) (*Journal, []LoadedEntry, error) {
 		return nil, nil, err
 	}
 	j.begin(last + 1)
-	j.judge()
+	j.updateReady()
 	go j.run()
 	return j, loaded, nil
 }
 
-// begin makes the segment that takes what is appended from now on. j.mu is held.
+// begin makes a new current segment. The caller holds j.mu.
 func (j *Journal) begin(number JournalPlace) {
 	j.current = &segment{number: number}
 	j.segments[number] = j.current
@@ -191,12 +191,12 @@ func (j *Journal) begin(number JournalPlace) {
 }
 
 // Ready reports whether a promise that is made now can be kept: writes succeed
-// and there is room. If not, nothing should be sold.
+// and there is room. If it is false, nothing should be sold.
 func (j *Journal) Ready() bool { return j.ready.Load() }
 
-// judge updates Ready. A journal that was full is ready again when an eighth of
-// it is free, so that it does not change with every order. j.mu is held.
-func (j *Journal) judge() {
+// judge updates Ready. A full journal becomes ready again when an eighth of it
+// is free, so that it does not change with every order. The caller holds j.mu.
+func (j *Journal) updateReady() {
 	bytes, promises := j.opt.MaxBytes, j.opt.MaxPromises
 	if j.full {
 		bytes, promises = bytes-bytes/8, promises-promises/8
@@ -213,9 +213,9 @@ func (j *Journal) judge() {
 	j.ready.Store(!full && j.failing == nil && !j.closed && len(j.pending.data) < maxPending)
 }
 
-// Append takes an entry to be written. It is on disk when a Sync that is asked
-// for afterwards succeeds. It is taken also when the journal is not ready: it
-// belongs to a promise that the ledger has made already.
+// Append adds an entry to the next write. A later Sync that succeeds proves
+// that it is on disk. Append works even if the journal is not ready, because
+// the ledger has already made the promise.
 func (j *Journal) Append(e *seckill.Entry) JournalPlace {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -232,34 +232,34 @@ func (j *Journal) append(e *seckill.Entry) JournalPlace {
 	s.claims += n
 	s.live += n
 	j.promises += n
-	j.judge()
+	j.updateReady()
 	return s.number
 }
 
-// Move appends an entry again, in place of an older record of its claims, which
-// is released when the new one is on disk.
+// Move appends an entry again in the newest segment. Its old record is released
+// when the new one is on disk.
 func (j *Journal) Move(e *seckill.Entry, from JournalPlace) JournalPlace {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	to := j.append(e)
 	j.pending.moved = append(j.pending.moved, moved{from, len(e.Claims)})
-	j.stir()
+	j.wakeWriter()
 	return to
 }
 
-// Release says that so many claims of a place need not be kept any more.
+// Release reports that claims of a place need not be kept any more.
 func (j *Journal) Release(at JournalPlace, claims int) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.release(at, claims)
-	if s := j.current; j.promises == 0 && s.bytes >= restBytes && len(j.pending.data) == 0 && !j.writing && len(j.stuck) == 0 {
+	if s := j.current; j.promises == 0 && s.bytes >= restBytes && len(j.pending.data) == 0 && !j.writing && len(j.unwritten) == 0 {
 		j.begin(s.number + 1)
-		j.bury(s)
+		j.deleteLater(s)
 	}
 	if len(j.dead) > 0 {
-		j.stir()
+		j.wakeWriter()
 	}
-	j.judge()
+	j.updateReady()
 }
 
 func (j *Journal) release(at JournalPlace, claims int) {
@@ -269,17 +269,18 @@ func (j *Journal) release(at JournalPlace, claims int) {
 	}
 	s.live -= int64(claims)
 	j.promises -= int64(claims)
-	j.bury(s)
+	j.deleteLater(s)
 }
 
-// bury has a segment deleted that nobody needs any more. j.mu is held.
-func (j *Journal) bury(s *segment) {
+// deleteLater marks a segment for deletion if no promise in it is needed. The
+// caller holds j.mu.
+func (j *Journal) deleteLater(s *segment) {
 	if s.live > 0 || s == j.current || j.segments[s.number] != s {
 		return
 	}
-	for i := range j.stuck {
-		if j.stuck[i].segment == s {
-			return // deleted when that is written
+	for i := range j.unwritten {
+		if j.unwritten[i].segment == s {
+			return // deleted after that is written
 		}
 	}
 	delete(j.segments, s.number)
@@ -287,8 +288,8 @@ func (j *Journal) bury(s *segment) {
 	j.dead = append(j.dead, s)
 }
 
-// Stale is a segment most of which the store has: its remaining entries should
-// be moved, so that it can be deleted. There is none while the journal is small.
+// Stale returns a segment whose promises are mostly in the store. Its remaining
+// entries should be moved, so that it can be deleted. A small journal has none.
 func (j *Journal) Stale() (at JournalPlace, found bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -303,10 +304,10 @@ func (j *Journal) Stale() (at JournalPlace, found bool) {
 	return at, found
 }
 
-// JournalStats is how much the journal holds.
+// JournalStats are the figures of the journal.
 type JournalStats struct {
 	Bytes    int64 // of its files
-	Promises int64 // that the store does not have yet
+	Promises int64 // promises that the store does not have yet
 	Failures int64 // writes that failed
 }
 

@@ -18,13 +18,14 @@ const (
 	damagedSuffix = ".damaged"
 )
 
-// LoadedEntry is an entry that a former life has left.
+// LoadedEntry is an entry that was written before the last start.
 type LoadedEntry struct {
 	Entry seckill.Entry
 	At    JournalPlace
 }
 
-// fileName names a segment's file. The part counts its files from 0.
+// fileName returns the name of a file of a segment. part counts its files from
+// 0.
 func fileName(number JournalPlace, part int) string {
 	return fmt.Sprintf("%012d-%d%s", number, part, fileSuffix)
 }
@@ -36,7 +37,7 @@ type found struct {
 	path   string
 }
 
-// list names the files of the folder, oldest first.
+// list returns the files of the folder, oldest first.
 func list(dir string) ([]found, error) {
 	names, err := os.ReadDir(dir)
 	if err != nil {
@@ -94,16 +95,15 @@ func (j *Journal) load() (loaded []LoadedEntry, last JournalPlace, err error) {
 		}
 	}
 	for _, s := range j.segments {
-		j.bury(s) // one without a promise
+		j.deleteLater(s) // if it has no promise
 	}
 	return loaded, last, nil
 }
 
-// read reads one file up to its end, or up to the first record that is not as
-// it was written. At the end of the newest file that is what a crash leaves:
-// nothing that was answered is behind it. Anywhere else the disk or somebody
-// has damaged the file: what is behind it cannot be read, and an operator has
-// to know.
+// read reads one file up to its end, or up to the first invalid record. At the
+// end of the newest file a crash leaves such a record, and no promise that was
+// answered follows it. Anywhere else the file is damaged: the rest cannot be
+// read, and an operator has to know.
 func (j *Journal) read(path string, s *segment, newest bool) (entries []seckill.Entry, err error) {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -115,9 +115,9 @@ func (j *Journal) read(path string, s *segment, newest bool) (entries []seckill.
 		return nil, fmt.Errorf("read the journal of promises: %s: %w: start the program that wrote it, and let it finish", path, err)
 	case errors.Is(err, errCut) || isBlank(data):
 		j.opt.Logger.Warn("promise journal: file without a whole header ignored", "file", path, "bytes", len(data))
-		return nil, nil // a crash while it was made: it has no record that was answered
+		return nil, nil // a crash while the file was made: no promise in it was answered
 	case err != nil:
-		j.tellDamage(path, s, 0, len(data), err)
+		j.reportDamage(path, s, 0, len(data), err)
 		return nil, nil
 	case store != j.opt.Store:
 		return nil, fmt.Errorf("%w: %s is of store %s, this instance uses %s: set data_dir to another directory, or store.dsn to the store that the promises belong to",
@@ -129,7 +129,7 @@ func (j *Journal) read(path string, s *segment, newest bool) (entries []seckill.
 			if offset := len(data) - len(rest); newest {
 				j.cutTail(path, offset, len(rest), bad)
 			} else {
-				j.tellDamage(path, s, offset, len(rest), bad)
+				j.reportDamage(path, s, offset, len(rest), bad)
 			}
 			break
 		}
@@ -144,7 +144,7 @@ func (j *Journal) read(path string, s *segment, newest bool) (entries []seckill.
 	return entries, nil
 }
 
-// isBlank reports whether b is room that was never written: zeros, or nothing.
+// isBlank reports whether b is unused room: zeros or empty.
 func isBlank(b []byte) bool {
 	for _, c := range b {
 		if c != 0 {
@@ -154,8 +154,8 @@ func isBlank(b []byte) bool {
 	return true
 }
 
-// cutTail cuts the torn end off the newest file, so that a later start, for
-// which the file is not the newest any more, does not take it for damage.
+// cutTail removes the torn end of the newest file. Otherwise a later start,
+// with newer files, would report it as damage.
 func (j *Journal) cutTail(path string, offset, left int, why error) {
 	j.opt.Logger.Warn("promise journal: torn end ignored", "file", path, "offset", offset, "bytes", left, "why", why)
 	if err := os.Truncate(path, int64(offset)); err != nil {
@@ -163,7 +163,7 @@ func (j *Journal) cutTail(path string, offset, left int, why error) {
 	}
 }
 
-func (j *Journal) tellDamage(path string, s *segment, offset, left int, why error) {
+func (j *Journal) reportDamage(path string, s *segment, offset, left int, why error) {
 	s.damaged = true
 	j.opt.Logger.Error("promise journal: file is damaged, its rest was not read; it is kept with the ending "+damagedSuffix+
 		": compare the orders of that time with the store", "file", path, "offset", offset, "bytes", left, "why", why)

@@ -16,23 +16,23 @@ import (
 //	sum     uint32  CRC-32C of the payload
 //	payload         one outbox entry
 //
-// The header is magic, version, and the store's id after its length in one
-// byte, with its own sum at the end.
+// The header is the magic, the version, the length of the store's id in one
+// byte, the id, and a checksum.
 const (
 	magic = "SKPROMIS"
-	// All entries of a file are of its version: see package entryformat, whose later
-	// fields are skipped.
+	// The version of all entries of a file. Fields of later versions are
+	// skipped (package queue).
 	formatVersion = queue.Version
 	recordHead    = 8
 	headerFixed   = len(magic) + 2 + 4
-	// maxRecord is more than the largest step takes: 2,048 claims whose texts
-	// are as long as they may be are about 600 KB.
+	// maxRecord is above the largest step: 2,048 claims with texts of maximal
+	// length are about 600 KB.
 	maxRecord = 4 << 20
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Why a file, or a part of it, is not read.
+// Reasons why a file, or a part of it, is not read.
 var (
 	errCut     = errors.New("it ends early")
 	errSum     = errors.New("its checksum is wrong")
@@ -50,7 +50,7 @@ func appendHeader(b []byte, store string) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b[begin:], castagnoli))
 }
 
-// readHeader returns the store's id, and what follows the header.
+// readHeader returns the id of the store, and the bytes after the header.
 func readHeader(b []byte) (store string, rest []byte, err error) {
 	if len(b) < headerFixed {
 		return "", nil, errCut
@@ -82,7 +82,7 @@ func appendRecord(b []byte, e *seckill.Entry) []byte {
 	return b
 }
 
-// readRecord reads the first record of b, and returns what follows it.
+// readRecord reads the first record of b, and returns the bytes after it.
 func readRecord(b []byte) (e seckill.Entry, rest []byte, err error) {
 	if len(b) < recordHead {
 		return e, nil, errCut
@@ -102,7 +102,8 @@ func readRecord(b []byte) (e seckill.Entry, rest []byte, err error) {
 	return e, b[recordHead+int(length):], err
 }
 
-// appendEntry appends limit (4 bytes), length of the head (4), head and claims.
+// appendEntry appends the limit (4 bytes), the length of the head (4), the head
+// and the claims.
 func appendEntry(b []byte, e *seckill.Entry) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(e.Limit))
 	b = binary.BigEndian.AppendUint32(b, uint32(queue.HeadBytes+len(e.Currency)+len(e.Name)))

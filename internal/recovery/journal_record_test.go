@@ -28,8 +28,8 @@ func TestRecord_IsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// A program that is set back to an older version reads the promises of the newer
-// one: what it took for a torn end, it would cut off.
+// An older version of the program reads the promises of a newer one. If it took
+// them for a torn end, it would cut them off.
 func TestReadEntry_SkipsFieldsOfLaterVersions(t *testing.T) {
 	want := entry(1, 1)
 	written := string(appendEntry(nil, &want))
@@ -44,8 +44,8 @@ func TestReadEntry_SkipsFieldsOfLaterVersions(t *testing.T) {
 	wantEntries(t, []seckill.Entry{got}, want)
 }
 
-// A crash may leave any part of what was not synced, with or without the room
-// behind it. Whatever was whole before it is read.
+// A crash may leave any part of the unsynced bytes, with or without unused room
+// behind them. Complete records before that are read.
 func TestOpen_IgnoresATornEndAtEveryByte(t *testing.T) {
 	first, second := entry(2, 1), entry(3, 2)
 	whole := written(t, first, second)
@@ -54,7 +54,7 @@ func TestOpen_IgnoresATornEndAtEveryByte(t *testing.T) {
 	for _, room := range []int{0, 100} {
 		for size := range len(whole) + 1 {
 			if room > 0 && size < header {
-				continue // a header is smaller than what a disk writes at once
+				continue // a disk writes more than a header at once
 			}
 			torn := newFolder(t)
 			write(t, torn.dir+"/"+fileName(1, 0), append(whole[:size:size], make([]byte, room)...))
@@ -68,13 +68,14 @@ func TestOpen_IgnoresATornEndAtEveryByte(t *testing.T) {
 			}
 			wantEntries(t, entriesOf(loaded), want...)
 			if tidy := slices.Contains(ends, size); tidy == strings.Contains(torn.logged(), "ignored") {
-				t.Errorf("cut at %d of %d, with room of %d: the log says %q", size, len(whole), room, torn.logged())
+				t.Errorf("cut at %d of %d, with room of %d: the log is %q", size, len(whole), room, torn.logged())
 			}
 		}
 	}
 }
 
-// written is what a journal writes for entries, without the room behind them.
+// written returns the bytes that a journal writes for entries, without the
+// unused room.
 func written(t *testing.T, entries ...seckill.Entry) []byte {
 	t.Helper()
 	f := newFolder(t)
@@ -94,8 +95,8 @@ func written(t *testing.T, entries ...seckill.Entry) []byte {
 	return whole
 }
 
-// The end that a crash left is cut off: when other files have followed, it
-// would look like damage.
+// The torn end is removed. Otherwise it would look like damage when newer files
+// follow.
 func TestOpen_TornEndIsNoDamageLater(t *testing.T) {
 	f := newFolder(t)
 	j, _ := f.open()
@@ -132,9 +133,9 @@ func TestOpen_FlippedBitsAreNeverRead(t *testing.T) {
 	}
 }
 
-// Damage anywhere but at the end of the newest file is told loudly, what is
-// before it and in other files is read, and the file is kept.
-func TestOpen_TellsDamageAndKeepsTheFile(t *testing.T) {
+// Damage anywhere but at the end of the newest file is logged as an error. The
+// records before it and in other files are read, and the file is kept.
+func TestOpen_ReportsDamageAndKeepsTheFile(t *testing.T) {
 	for what, spoil := range map[string]func(file []byte){
 		"in a record": func(file []byte) { file[len(file)-1] ^= 1 },
 		"in the head": func(file []byte) { file[len(magic)+3] ^= 1 },
@@ -148,7 +149,7 @@ func TestOpen_TellsDamageAndKeepsTheFile(t *testing.T) {
 		j, loaded := f.open()
 		wantEntries(t, entriesOf(loaded), second)
 		if !strings.Contains(f.logged(), "level=ERROR") {
-			t.Errorf("%s: the log says %q", what, f.logged())
+			t.Errorf("%s: the log is %q", what, f.logged())
 		}
 		j.Release(loaded[0].At, 1)
 		if err := j.Close(); err != nil {
@@ -202,7 +203,7 @@ func grow(t *testing.T, path string, data []byte) {
 	}
 }
 
-// resum puts the right sum behind a header that was changed.
+// resum corrects the checksum of a header that was changed.
 func resum(header []byte) []byte {
 	body := header[:len(header)-4]
 	return binary.LittleEndian.AppendUint32(body, crc32.Checksum(body, castagnoli))

@@ -6,7 +6,8 @@ import (
 	"syscall"
 )
 
-// dataFile syncs data and size only: nobody reads the time of the last change.
+// dataFile syncs only the data and the size, because the modification time is
+// not used.
 type dataFile struct{ *os.File }
 
 func (f dataFile) Sync() error {
@@ -17,8 +18,8 @@ func (f dataFile) Sync() error {
 	}
 }
 
-// Reserve gives the file room for size bytes more. A sync of a file that does not
-// grow costs a third less than one of a file that does.
+// Reserve allocates size more bytes. A sync of a file that does not grow costs
+// a third less.
 func (f dataFile) Reserve(from, size int64) error {
 	err := syscall.Fallocate(int(f.Fd()), 0, from, size)
 	if errors.Is(err, syscall.EOPNOTSUPP) || errors.Is(err, syscall.ENOSYS) {

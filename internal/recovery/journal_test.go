@@ -17,7 +17,7 @@ import (
 	"seckill/internal/datadir"
 )
 
-func TestJournal_HoldsWhatWasSyncedUntilItIsReleased(t *testing.T) {
+func TestJournal_KeepsEntriesUntilReleased(t *testing.T) {
 	f := newFolder(t)
 	j, loaded := f.open()
 	if len(loaded) != 0 || !j.Ready() {
@@ -44,7 +44,7 @@ func TestJournal_HoldsWhatWasSyncedUntilItIsReleased(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, loaded = f.open()
-	wantEntries(t, entriesOf(loaded), first, second) // their segment lives until both are released
+	wantEntries(t, entriesOf(loaded), first, second) // the segment is kept until both are released
 }
 
 func TestJournal_CleanStopLeavesNothing(t *testing.T) {
@@ -56,15 +56,15 @@ func TestJournal_CleanStopLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if files := f.files(); len(files) != 0 {
-		t.Errorf("left are %v", files)
+		t.Errorf("files are left: %v", files)
 	}
 	if err := sync1(j); err != nil && !errors.Is(err, ErrJournalClosed) {
 		t.Error(err)
 	}
 }
 
-// Whatever was answered is in the files, however many append at once.
-func TestSync_AnswersWhatIsOnDisk(t *testing.T) {
+// Every entry that was answered is in the files, even if many append at once.
+func TestSync_EntriesAreOnDiskBeforeDone(t *testing.T) {
 	f := newFolder(t)
 	var syncs atomic.Int64
 	j, _ := f.open(func(o *JournalOptions) { o.OnSync = func(time.Duration) { syncs.Add(1) } })
@@ -91,12 +91,12 @@ func TestSync_AnswersWhatIsOnDisk(t *testing.T) {
 	}
 }
 
-func TestJournal_SegmentsAreDeletedAsTheStoreFollows(t *testing.T) {
+func TestJournal_SegmentsAreDeletedWhenReleased(t *testing.T) {
 	f := newFolder(t)
 	const most = 256 << 10
 	j, _ := f.open(func(o *JournalOptions) { o.MaxBytes = most })
 	var queue []JournalPlace
-	for n := range 2000 { // some 1 MB in all
+	for n := range 2000 { // about 1 MB in all
 		e := entry(10, uint64(n))
 		if queue = append(queue, j.Append(&e)); n%8 == 0 {
 			keep(t, j)
@@ -114,7 +114,7 @@ func TestJournal_SegmentsAreDeletedAsTheStoreFollows(t *testing.T) {
 	}
 }
 
-// A few promises that wait for hours must not hold a segment each.
+// A few promises that wait for hours must not keep one segment each.
 func TestJournal_FewOldPromisesAreMovedToTheNewestSegment(t *testing.T) {
 	f := newFolder(t)
 	j, _ := f.open(func(o *JournalOptions) { o.MaxBytes = 256 << 10 })
@@ -172,7 +172,7 @@ func TestJournal_NotReadyAtItsBound(t *testing.T) {
 			var places []JournalPlace
 			for n := 0; j.Ready(); n++ {
 				if n > 10_000 {
-					t.Fatal("it has no bound")
+					t.Fatal("the journal has no bound")
 				}
 				places = append(places, keep(t, j, entry(10, uint64(n)))...)
 			}
@@ -183,20 +183,20 @@ func TestJournal_NotReadyAtItsBound(t *testing.T) {
 			}
 			eventually(t, "it is ready when the store has caught up", j.Ready)
 			if told.Load() != 1 {
-				t.Errorf("told %d times that it is full", told.Load())
+				t.Errorf("OnFailure was called %d times", told.Load())
 			}
 			_, loaded := f.crash().open()
 			if got := entriesOf(loaded); len(got) == 0 || !same(got[len(got)-1], late) {
-				t.Error("what was promised at the bound is lost")
+				t.Error("a promise that was made at the bound is lost")
 			}
 		})
 	}
 }
 
-// disk is a disk that can be full, or lie.
+// disk is a disk that can be full, or whose sync can lose data.
 type disk struct {
 	full atomic.Bool
-	fail atomic.Bool // of a sync, after which the data is gone
+	fail atomic.Bool // of a sync, which also loses the data
 }
 
 type diskFile struct {
@@ -228,9 +228,9 @@ func (f *diskFile) Sync() error {
 	return f.file.Sync()
 }
 
-// A promise that could not be written is told so, kept, and written when there
-// is space again.
-func TestJournal_FailedWriteIsToldAndMadeGood(t *testing.T) {
+// A promise that could not be written gets an error, is kept, and is written
+// when there is space again.
+func TestJournal_FailedWriteIsReportedAndRepeated(t *testing.T) {
 	for what, fault := range map[string]func(*disk) *atomic.Bool{
 		"a full disk":   func(d *disk) *atomic.Bool { return &d.full },
 		"a failed sync": func(d *disk) *atomic.Bool { return &d.fail },
@@ -247,10 +247,10 @@ func TestJournal_FailedWriteIsToldAndMadeGood(t *testing.T) {
 			fault(d).Store(true)
 			at := j.Append(&during)
 			if err := sync1(j); err == nil {
-				t.Fatal("the write failed, and nobody was told")
+				t.Fatal("the write failed without an error")
 			}
 			eventually(t, "the journal is not ready", func() bool { return !j.Ready() })
-			j.Append(&also) // was under way
+			j.Append(&also) // it was already accepted
 			if err := sync1(j); err == nil {
 				t.Fatal("the journal fails, and a sync succeeded")
 			}
@@ -260,7 +260,7 @@ func TestJournal_FailedWriteIsToldAndMadeGood(t *testing.T) {
 			keep(t, j, afterwards)
 			wantEntries(t, entriesOf(second(f.crash().open())), before, during, also, afterwards)
 			if told.Load() != 1 || j.Stats().Failures == 0 {
-				t.Errorf("told %d times: %+v", told.Load(), j.Stats())
+				t.Errorf("OnFailure was called %d times: %+v", told.Load(), j.Stats())
 			}
 			j.Release(at, 4)
 			j.Release(1, 1)
@@ -268,7 +268,7 @@ func TestJournal_FailedWriteIsToldAndMadeGood(t *testing.T) {
 				t.Fatal(err)
 			}
 			if files := f.files(); len(files) != 0 {
-				t.Errorf("left are %v: %+v", files, j.Stats())
+				t.Errorf("files are left: %v: %+v", files, j.Stats())
 			}
 		})
 	}
@@ -276,7 +276,7 @@ func TestJournal_FailedWriteIsToldAndMadeGood(t *testing.T) {
 
 func second[A, B any](_ A, b B) B { return b }
 
-// Promises that the store takes while the disk fails need not be written.
+// Promises that reach the store while the disk fails need not be written.
 func TestJournal_ReleaseWhileTheDiskFails(t *testing.T) {
 	f, d := newFolder(t), &disk{}
 	j, _ := f.open(func(o *JournalOptions) { o.create, o.MaxBytes = d.create, 64<<10 })
@@ -320,7 +320,7 @@ func TestOpen_RefusesANewerFormat(t *testing.T) {
 	}
 }
 
-// holdEnv makes the test binary hold a folder until its input ends.
+// holdEnv makes the test binary hold the lock of a folder until its input ends.
 const holdEnv = "SECKILL_TEST_HOLD_JOURNAL"
 
 func TestMain(m *testing.M) {
@@ -361,11 +361,11 @@ func TestOpen_RefusesAFolderThatAnotherProcessHas(t *testing.T) {
 	if err := other.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	f.open() // it is free
+	f.open() // the lock is free
 }
 
-// budgetAppend is what a promise may allocate on its way to the disk: the
-// buffer is used again.
+// budgetAppend bounds the allocations of a promise on its way to the disk: the
+// buffer is reused.
 const budgetAppend = 0.1
 
 func TestAppend_AllocationsPerOrder(t *testing.T) {
@@ -388,7 +388,8 @@ func TestAppend_AllocationsPerOrder(t *testing.T) {
 	}
 }
 
-// BenchmarkAppend is a lane's part of a batch; BenchmarkSync has the disk in it.
+// BenchmarkAppend measures the lane's part of a batch; BenchmarkSync includes
+// the disk.
 func BenchmarkAppend(b *testing.B) {
 	e := entry(32, 1)
 	var buffer []byte

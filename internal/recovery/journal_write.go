@@ -10,9 +10,9 @@ import (
 	"seckill/internal/datadir"
 )
 
-// Sync calls done as soon as everything that was appended before is on disk, or
-// with the reason why that cannot be told. It returns at once. done is called
-// once, usually by the writer, and must not block.
+// Sync calls done when everything that was appended before is on disk, or with
+// the error that prevents it. It returns at once. done is called once, usually
+// by the writer, and must not block.
 func (j *Journal) Sync(done func(error)) {
 	j.mu.Lock()
 	switch {
@@ -28,21 +28,21 @@ func (j *Journal) Sync(done func(error)) {
 		done(nil)
 	default:
 		j.waiters = append(j.waiters, done)
-		j.stir()
+		j.wakeWriter()
 		j.mu.Unlock()
 	}
 }
 
-// stir wakes the writer.
-func (j *Journal) stir() {
+// wakeWriter wakes the writer.
+func (j *Journal) wakeWriter() {
 	select {
 	case j.wake <- struct{}{}:
 	default:
 	}
 }
 
-// run writes until the journal is closed. After a failure it tries again by
-// itself: nobody buys, and so nobody appends, until it succeeds.
+// run writes until the journal is closed. It retries a failed write by itself:
+// while writes fail, nothing is sold, so no Append would wake it.
 func (j *Journal) run() {
 	defer close(j.ended)
 	retry := time.NewTicker(retryEvery)
@@ -64,12 +64,12 @@ func (j *Journal) run() {
 	}
 }
 
-// flush writes and syncs what waits, and tells who waited. It reports whether
-// the writer should go on.
+// flush writes and syncs pending chunks, and calls the waiters. It reports
+// whether the writer should go on.
 func (j *Journal) flush() bool {
 	chunks, waiters, dead := j.gather()
 	for _, s := range dead {
-		j.remove(s) // first: it may make room
+		j.remove(s) // first, because it may free space
 	}
 	written := 0
 	var err error
@@ -84,20 +84,20 @@ func (j *Journal) flush() bool {
 	clear(waiters)
 	late, more := j.settle(chunks, written, err)
 	clear(chunks)
-	j.spare.chunks, j.spare.waiters = chunks[:0], waiters[:0] // the writer's own
+	j.spare.chunks, j.spare.waiters = chunks[:0], waiters[:0] // only the writer uses it
 	for _, done := range late {
 		done(err)
 	}
 	return more
 }
 
-// gather takes what waits to be written.
+// gather takes the pending chunks, the waiters and the segments to delete.
 func (j *Journal) gather() (chunks []chunk, waiters []func(error), dead []*segment) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	chunks = append(append(j.spare.chunks, j.stuck...), j.pending)
+	chunks = append(append(j.spare.chunks, j.unwritten...), j.pending)
 	waiters, dead = j.waiters, j.dead
-	j.stuck, j.waiters, j.dead, j.writing = nil, j.spare.waiters, nil, true
+	j.unwritten, j.waiters, j.dead, j.writing = nil, j.spare.waiters, nil, true
 	if j.current.bytes >= j.opt.MaxBytes/segmentShare {
 		j.begin(j.current.number + 1)
 	}
@@ -106,18 +106,18 @@ func (j *Journal) gather() (chunks []chunk, waiters []func(error), dead []*segme
 	return chunks, waiters, dead
 }
 
-// settle takes the outcome of a flush into account: the first written chunks are
-// on disk. If the others failed, late are those who would wait for them.
+// settle records the result of a flush: the first written chunks are on disk.
+// If the others failed, it returns the waiters that arrived meanwhile.
 func (j *Journal) settle(chunks []chunk, written int, err error) (late []func(error), more bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	j.writing = false
 	for i := range chunks {
 		c := &chunks[i]
-		// A segment may have been given up meanwhile, because the store has all of it.
+		// The segment may be deleted by now, because the store has all of it.
 		gone := j.segments[c.segment.number] != c.segment
 		if i >= written && !gone {
-			j.stuck = append(j.stuck, *c)
+			j.unwritten = append(j.unwritten, *c)
 			continue
 		}
 		for _, m := range c.moved {
@@ -126,21 +126,21 @@ func (j *Journal) settle(chunks []chunk, written int, err error) (late []func(er
 		j.spare.data = c.data
 	}
 	for i := range chunks[:written] {
-		j.bury(chunks[i].segment)
+		j.deleteLater(chunks[i].segment)
 	}
-	j.tellChange(err)
-	j.judge()
+	j.reportChange(err)
+	j.updateReady()
 	if err != nil {
 		late, j.waiters = j.waiters, nil
 	} else if len(j.waiters) > 0 || len(j.dead) > 0 {
-		j.stir()
+		j.wakeWriter()
 	}
 	return late, !j.closed || err == nil && len(j.pending.data) > 0
 }
 
-// tellChange remembers the outcome of the last write, and tells when it is
-// another than before. j.mu is held.
-func (j *Journal) tellChange(err error) {
+// reportChange records the result of the last write, and logs it if it differs
+// from the one before. The caller holds j.mu.
+func (j *Journal) reportChange(err error) {
 	before := j.failing
 	j.failing = err
 	if err != nil {
@@ -176,7 +176,7 @@ func (j *Journal) write(c *chunk) error {
 		err = s.file.Sync()
 	}
 	if err == nil && s.written == 0 {
-		err = datadir.Sync(j.opt.Dir) // the file itself must not be lost
+		err = datadir.Sync(j.opt.Dir) // the file itself must survive a power cut
 	}
 	if err != nil {
 		j.abandon(s)
@@ -187,7 +187,7 @@ func (j *Journal) write(c *chunk) error {
 	return nil
 }
 
-// reserve gives the file room for so many bytes more.
+// reserve allocates room for so many more bytes.
 func (s *segment) reserve(bytes int64) error {
 	missing := s.written + bytes - s.room
 	if missing <= 0 {
@@ -213,11 +213,11 @@ func (j *Journal) create(s *segment) error {
 	return nil
 }
 
-// abandon gives up a file after a failed write. What was synced in it before
-// stays; what failed is written again into another file, because a system that
-// failed a sync may call the next one a success though the data is gone.
+// abandon closes a file after a failed write. Its synced part stays, and the
+// failed part is written again into another file. After a failed sync, the next
+// sync of the same file may succeed although the data is lost.
 func (j *Journal) abandon(s *segment) {
-	kept := s.file.Truncate(s.written) // a tail that is left is ignored by readers
+	kept := s.file.Truncate(s.written) // readers ignore a remaining tail
 	closed := s.file.Close()
 	last := len(s.paths) - 1
 	if s.written == 0 && os.Remove(s.paths[last]) == nil {
@@ -250,8 +250,8 @@ func (j *Journal) remove(s *segment) {
 	}
 }
 
-// Close writes what waits, stops the writer and gives the folder up. If the
-// store has every promise, nothing is left in the folder.
+// Close writes pending entries, stops the writer and unlocks the folder. If the
+// store has every promise, no file remains.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	if j.closed {
@@ -259,8 +259,8 @@ func (j *Journal) Close() error {
 		return nil
 	}
 	j.closed = true
-	j.judge()
-	j.stir()
+	j.updateReady()
+	j.wakeWriter()
 	j.mu.Unlock()
 	<-j.ended
 	j.mu.Lock()

@@ -24,8 +24,8 @@ import (
 	"seckill/test/rig"
 )
 
-// memory is a rig with a book of promises.
-type memory struct {
+// bookRig is a rig with a book of promises.
+type bookRig struct {
 	*rig.Rig
 	*recovery.Book
 	log strings.Builder
@@ -37,15 +37,15 @@ type memory struct {
 	lost      []error
 }
 
-func newMemory(t *testing.T, changes ...func(*recovery.BookOptions)) *memory {
+func newBookRig(t *testing.T, changes ...func(*recovery.BookOptions)) *bookRig {
 	t.Helper()
-	m := &memory{Rig: rig.New(t), reoffered: map[recovery.Result]int{}}
+	m := &bookRig{Rig: rig.New(t), reoffered: map[recovery.Result]int{}}
 	m.Book = m.newBook(changes...)
 	return m
 }
 
-// newBook is an empty book of the same instance.
-func (m *memory) newBook(changes ...func(*recovery.BookOptions)) *recovery.Book {
+// newBook returns an empty book of the same instance.
+func (m *bookRig) newBook(changes ...func(*recovery.BookOptions)) *recovery.Book {
 	opt := recovery.BookOptions{
 		Store: m.Store, ExpireAfter: 30 * time.Minute, Now: m.Time.Now, Logger: slog.New(slog.NewTextHandler(&m.log, nil)),
 		Adopter: &recovery.Adopter{Store: m.Store, Lanes: m, Now: m.Time.Now},
@@ -66,7 +66,7 @@ func (m *memory) newBook(changes ...func(*recovery.BookOptions)) *recovery.Book 
 }
 
 // Do is on the lanes of the present lifecycle, which a restart replaces.
-func (m *memory) Do(ctx context.Context, shard ledger.Shard, write ledger.Write) (ledger.Result, error) {
+func (m *bookRig) Do(ctx context.Context, shard ledger.Shard, write ledger.Write) (ledger.Result, error) {
 	if m.hinder != nil {
 		if err := m.hinder(write); err != nil {
 			return ledger.Result{}, err
@@ -75,9 +75,9 @@ func (m *memory) Do(ctx context.Context, shard ledger.Shard, write ledger.Write)
 	return m.Lanes.Do(ctx, shard, write)
 }
 
-// promised reserves a unit for each buyer and remembers it, as the purchase
-// stage does.
-func (m *memory) promised(t *testing.T, p seckill.Product, buyers ...string) []seckill.OrderNo {
+// promised reserves a unit for each buyer and remembers it, like the purchase
+// stage.
+func (m *bookRig) promised(t *testing.T, p seckill.Product, buyers ...string) []seckill.OrderNo {
 	t.Helper()
 	var claims []seckill.Claim
 	var nos []seckill.OrderNo
@@ -90,12 +90,12 @@ func (m *memory) promised(t *testing.T, p seckill.Product, buyers ...string) []s
 	return nos
 }
 
-// promise is promised of given claims, in one step.
-func (m *memory) promise(t *testing.T, p seckill.Product, claims ...seckill.Claim) {
+// promise is like promised for given claims, in one step.
+func (m *bookRig) promise(t *testing.T, p seckill.Product, claims ...seckill.Claim) {
 	t.Helper()
 	for _, verdict := range m.Reserve(t, p, claims...) {
 		if verdict.Code != ledger.VerdictAccepted {
-			t.Fatalf("answered %d", verdict.Code)
+			t.Fatalf("verdict %d", verdict.Code)
 		}
 	}
 	m.Remember(seckill.Entry{
@@ -104,22 +104,22 @@ func (m *memory) promise(t *testing.T, p seckill.Product, claims ...seckill.Clai
 	})
 }
 
-// settle moves the clock past every pause, and has the book look.
-func (m *memory) settle(t *testing.T) {
+// settle advances the clock past every pause, and runs a round.
+func (m *bookRig) settle(t *testing.T) {
 	t.Helper()
 	m.Time.Advance(time.Minute)
 	rig.Must(t, m.Round(t.Context()))
 }
 
-// recover rebuilds a product's ledger, and lets the catalogue know.
-func (m *memory) recover(t *testing.T, id uint32) seckill.Product {
+// recover rebuilds the ledger of a product, and refreshes the catalogue.
+func (m *bookRig) recover(t *testing.T, id uint32) seckill.Product {
 	t.Helper()
 	p, err := m.Lifecycle.Recover(t.Context(), id, rig.Operator)
 	rig.Must(t, err)
 	return p
 }
 
-func (m *memory) statuses(t *testing.T, nos []seckill.OrderNo) map[seckill.OrderStatus]int {
+func (m *bookRig) statuses(t *testing.T, nos []seckill.OrderNo) map[seckill.OrderStatus]int {
 	t.Helper()
 	counts := map[seckill.OrderStatus]int{}
 	for _, no := range nos {
@@ -136,8 +136,8 @@ func buyers(name string, n int) []string {
 	return names
 }
 
-func TestAPromiseIsRememberedUntilTheStoreHasItsRow(t *testing.T) {
-	m := newMemory(t)
+func TestRound_RemembersAPromiseUntilTheStoreHasItsRow(t *testing.T) {
+	m := newBookRig(t)
 	p := m.Open(t, 1, 10)
 	m.promised(t, p, "a", "b")
 	calls := m.Store.Calls("OrdersByNo")
@@ -159,7 +159,7 @@ func TestAPromiseIsRememberedUntilTheStoreHasItsRow(t *testing.T) {
 	m.Store.FailBefore("OrdersByNo", 1)
 	m.Time.Advance(time.Minute)
 	if m.Round(t.Context()) == nil || m.Len() != 1 {
-		t.Errorf("an outage made the book forget: %d left", m.Len())
+		t.Errorf("the book forgot promises during an outage: %d left", m.Len())
 	}
 	m.settle(t)
 	if m.Len() != 0 || len(m.reoffered) != 0 {
@@ -167,10 +167,10 @@ func TestAPromiseIsRememberedUntilTheStoreHasItsRow(t *testing.T) {
 	}
 }
 
-// The ledger is gone with all that it answered; what this instance remembers is
-// adopted by the new one.
-func TestWhatALostLedgerTookAlongIsAdopted(t *testing.T) {
-	m := newMemory(t)
+// The ledger is lost with all its entries. The new one adopts the promises that
+// this instance remembers.
+func TestRound_AdoptsPromisesOfALostLedger(t *testing.T) {
+	m := newBookRig(t)
 	p := m.Open(t, 1, 100)
 	nos := m.promised(t, p, buyers("a", 30)...)
 	nos = append(nos, m.promised(t, p, buyers("b", 30)...)...)
@@ -180,7 +180,7 @@ func TestWhatALostLedgerTookAlongIsAdopted(t *testing.T) {
 		t.Fatalf("%d remembered, %d queued before the recovery", m.Len(), m.Depth(t, 0))
 	}
 	p = m.recover(t, 1)
-	rig.Must(t, m.Round(t.Context())) // a moved epoch is not waited for
+	rig.Must(t, m.Round(t.Context())) // it does not wait after an epoch has changed
 	if f := m.Figures(t, p); f.Marked != 60 {
 		t.Fatalf("the new ledger holds %d", f.Marked)
 	}
@@ -195,9 +195,9 @@ func TestWhatALostLedgerTookAlongIsAdopted(t *testing.T) {
 	storetest.CheckPromises(t, m.Store, 1)
 }
 
-func TestMorePromisesThanOneStepTakesAreAdopted(t *testing.T) {
+func TestRound_AdoptsMorePromisesThanOneStepTakes(t *testing.T) {
 	const each, records = 900, 3 // the third is in two steps
-	m := newMemory(t)
+	m := newBookRig(t)
 	p := m.Open(t, 1, 2*ledger.MaxClaims)
 	for i := range records {
 		m.promised(t, p, buyers(fmt.Sprint(i), each)...)
@@ -216,10 +216,10 @@ func TestMorePromisesThanOneStepTakesAreAdopted(t *testing.T) {
 	storetest.CheckPromises(t, m.Store, 1)
 }
 
-// An adoption stops midway through what one ledger step had accepted. The rest
-// is offered again, and what was adopted is not told a second time.
-func TestAPromiseIsToldOnceThatItWasAdopted(t *testing.T) {
-	m := newMemory(t)
+// An adoption stops midway through the claims of one ledger step. The rest is
+// tried again, and the adopted ones are not reported twice.
+func TestRound_ReportsAnAdoptionOnce(t *testing.T) {
+	m := newBookRig(t)
 	p := m.Open(t, 1, 100, rig.Shards(2))
 	nos := m.promised(t, p, buyers("a", 20)...)
 	m.LoseJournal(t)
@@ -250,13 +250,13 @@ func TestAPromiseIsToldOnceThatItWasAdopted(t *testing.T) {
 	storetest.CheckPromises(t, m.Store, 1)
 }
 
-func TestWhatCannotBeKeptFailsExplicitlyAndIsListed(t *testing.T) {
-	m := newMemory(t)
+func TestRound_PromiseWithoutUnitFailsAndIsLogged(t *testing.T) {
+	m := newBookRig(t)
 	p := m.Open(t, 1, 10)
 	nos := m.promised(t, p, buyers("a", 10)...)
 	m.LoseJournal(t)
 	p = m.recover(t, 1)
-	m.Buy(t, p, buyers("quick", 7)...) // before the instance looked
+	m.Buy(t, p, buyers("quick", 7)...) // before the instance saw the new epoch
 	rig.Must(t, m.Round(t.Context()))
 	m.ConfirmAll(t)
 	m.settle(t)
@@ -269,16 +269,16 @@ func TestWhatCannotBeKeptFailsExplicitlyAndIsListed(t *testing.T) {
 	}
 	for _, no := range nos {
 		if failed := m.Status(t, no) == seckill.OrderFailed; failed != strings.Contains(m.log.String(), no.String()) {
-			t.Errorf("%s failed: %v, and the log does not agree", no, failed)
+			t.Errorf("%s failed: %v, and the log says otherwise", no, failed)
 		}
 	}
 	storetest.CheckPromises(t, m.Store, 1)
 }
 
-// The store has other orders of the same buyers, of which this ledger never
-// knew: it was set back, and promised again.
-func TestWhatFailsBeforeTheRebuildIsListed(t *testing.T) {
-	m := newMemory(t)
+// The store has other orders of the same buyers, which this ledger does not
+// know: it was set back, and promised again.
+func TestReoffer_FailedPromisesAreLogged(t *testing.T) {
+	m := newBookRig(t)
 	p := m.Open(t, 1, 10)
 	stored, claims := make([]seckill.Claim, 2), make([]seckill.Claim, 3)
 	for i, buyer := range []string{"over", "keyed", "new"} {
@@ -297,7 +297,7 @@ func TestWhatFailsBeforeTheRebuildIsListed(t *testing.T) {
 	rig.Must(t, err)
 	m.promise(t, p, claims...)
 	m.LoseJournal(t)
-	for range 2 { // the second finds nothing to do
+	for range 2 { // the second round has nothing to do
 		rig.Must(t, m.Reoffer(t.Context(), 1))
 	}
 	if m.reoffered[recovery.Failed] != 2 || m.reoffered[recovery.Confirmed] != 1 || m.Len() != 0 {
@@ -305,17 +305,17 @@ func TestWhatFailsBeforeTheRebuildIsListed(t *testing.T) {
 	}
 	for i, reason := range []string{seckill.ReasonLimit, seckill.ReasonDuplicate} {
 		if no := claims[i].OrderNo.String(); strings.Count(m.log.String(), no+" "+reason) != 1 {
-			t.Errorf("that %s has failed (%s) is not in the log: %s", no, reason, m.log.String())
+			t.Errorf("the failure of %s (%s) is not in the log: %s", no, reason, m.log.String())
 		}
 	}
 	if len(m.lost) != 1 || !strings.Contains(m.lost[0].Error(), claims[0].OrderNo.String()) {
-		t.Errorf("alerts %v, want one of %s alone", m.lost, claims[0].OrderNo)
+		t.Errorf("alerts %v, want only one, for %s", m.lost, claims[0].OrderNo)
 	}
 	storetest.CheckPromises(t, m.Store, 1)
 }
 
-func TestPromisesAreWrittenBeforeTheLedgerIsRebuilt(t *testing.T) {
-	m := newMemory(t)
+func TestReoffer_WritesPromisesBeforeTheRebuild(t *testing.T) {
+	m := newBookRig(t)
 	p := m.Open(t, 1, 10)
 	nos := m.promised(t, p, buyers("a", 6)...)
 	m.promised(t, m.Open(t, 2, 10), "other")
@@ -332,10 +332,10 @@ func TestPromisesAreWrittenBeforeTheLedgerIsRebuilt(t *testing.T) {
 	storetest.CheckPromises(t, m.Store, 1)
 }
 
-// Another instance has begun to rebuild the product: what this one remembers
-// is written before the snapshot, if there is time.
-func TestPromisesAreWrittenWhenAnotherInstanceRebuilds(t *testing.T) {
-	m := newMemory(t)
+// Another instance rebuilds the product. This one writes its promises before
+// the snapshot, if there is time.
+func TestRound_WritesPromisesWhileAnotherInstanceRebuilds(t *testing.T) {
+	m := newBookRig(t)
 	p := m.Open(t, 1, 10)
 	nos := m.promised(t, p, buyers("a", 6)...)
 	rig.Must(t, m.Store.BeginRebuild(t.Context(), 1, p.Epoch))
@@ -348,10 +348,10 @@ func TestPromisesAreWrittenWhenAnotherInstanceRebuilds(t *testing.T) {
 	storetest.CheckPromises(t, m.Store, 1)
 }
 
-// A worker has received the entries and is dead, and the instance that answered
-// is dead too. Only the outbox knows the promises.
+// The worker that received the entries is dead, and so is the instance that
+// answered. Only the outbox has the promises.
 func TestRecover_QueuedPromisesKeepTheirUnits(t *testing.T) {
-	m := newMemory(t)
+	m := newBookRig(t)
 	p := m.Open(t, 1, 5)
 	nos := m.Buy(t, p, buyers("a", 5)...)
 	dead, err := m.Queue.Consumer(t.Context(), "dead")
@@ -380,8 +380,8 @@ func TestRecover_QueuedPromisesKeepTheirUnits(t *testing.T) {
 	storetest.CheckPromises(t, m.Store, 1)
 }
 
-func TestWrite_BadClaimHoldsUpNoOther(t *testing.T) {
-	m := newMemory(t)
+func TestWrite_BadClaimStopsNoOther(t *testing.T) {
+	m := newBookRig(t)
 	p := m.Open(t, 1, 10)
 	entry := seckill.Entry{
 		ProductID: p.ID, Group: p.Group, Epoch: p.Epoch, At: m.Time.Now(), PriceCents: p.PriceCents, Currency: p.Currency, Name: p.Name, Limit: p.PerUserLimit,
@@ -399,8 +399,8 @@ func TestWrite_BadClaimHoldsUpNoOther(t *testing.T) {
 	}
 }
 
-func TestAStoreThatIsShortTakesWhatItCan(t *testing.T) {
-	m := newMemory(t)
+func TestReoffer_ShortStoreTakesWhatFits(t *testing.T) {
+	m := newBookRig(t)
 	p := m.Open(t, 1, 10)
 	nos := m.promised(t, p, buyers("a", 8)...)
 	m.LoseJournal(t)
@@ -414,9 +414,9 @@ func TestAStoreThatIsShortTakesWhatItCan(t *testing.T) {
 }
 
 // Two instances, or an instance and a worker, adopt the same promise, one of
-// them after it was cancelled and released: no unit is taken for good.
-func TestAPromiseAdoptedTwiceIsOneOrder(t *testing.T) {
-	m := newMemory(t)
+// them after it was cancelled and released. No unit stays taken.
+func TestAdopt_TwiceIsOneOrder(t *testing.T) {
+	m := newBookRig(t)
 	p := m.Open(t, 1, 10)
 	no := m.promised(t, p, "a")[0]
 	late := []store.Item{{
@@ -457,12 +457,12 @@ func TestAPromiseAdoptedTwiceIsOneOrder(t *testing.T) {
 	storetest.CheckPromises(t, m.Store, 1)
 }
 
-// The ledger is lost under a crowd, with everything that it has answered and no
-// worker has seen. Every 202 of that stretch ends as an order or as a failure
-// that its buyer can read, as long as the instance lives.
-func TestEveryAnswerOfALostStretchEndsExplicitly(t *testing.T) {
+// The ledger is lost under load, with all answers that no worker has seen.
+// Every 202 ends as an order, or as a failure that its buyer can read, as long
+// as the instance lives.
+func TestLostLedger_EveryPromiseEndsExplicitly(t *testing.T) {
 	const stock, buyers = 600, 4
-	m := newMemory(t)
+	m := newBookRig(t)
 	m.Open(t, 1, stock)
 	on := m.Catalog.Find(1)
 	stage := purchase.New(m.Ledger, m.Clock, purchase.Options{
@@ -490,7 +490,7 @@ func TestEveryAnswerOfALostStretchEndsExplicitly(t *testing.T) {
 					n++
 				case seckill.CodeOf(err) == seckill.CodeSoldOut:
 					return
-				default: // busy: the ledger is gone, being rebuilt, or slow; asked again, it tells of an order that it took
+				default: // busy: the ledger is lost, being rebuilt, or slow; a retry finds an order that was accepted
 					<-time.After(5 * time.Millisecond)
 				}
 			}
@@ -499,7 +499,7 @@ func TestEveryAnswerOfALostStretchEndsExplicitly(t *testing.T) {
 	rig.Until(t, "the crowd buys", func() bool { return count() > stock/4 })
 	m.LoseJournal(t)
 	m.recover(t, 1)
-	rig.Until(t, "the crowd buys again, or all is sold", func() bool {
+	rig.Until(t, "the crowd buys again, or everything is sold", func() bool {
 		rig.Must(t, m.Round(t.Context()))
 		return m.Figures(t, m.Stored(t, 1)).Available == 0
 	})
@@ -513,7 +513,7 @@ func TestEveryAnswerOfALostStretchEndsExplicitly(t *testing.T) {
 		t.Errorf("%d promised: %v, %d still remembered", len(promised), got, m.Len())
 	}
 	if failed := got[seckill.OrderFailed]; failed != len(promised)-stock || failed != m.reoffered["failed"] {
-		t.Errorf("%d failed, %d listed", failed, m.reoffered["failed"])
+		t.Errorf("%d failed, %d logged", failed, m.reoffered["failed"])
 	}
 	storetest.CheckPromises(t, m.Store, 1)
 }

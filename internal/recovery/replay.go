@@ -16,35 +16,35 @@ import (
 )
 
 const (
-	// heldAtOnce is how many buyers of a product the ledger is asked about at a time.
+	// heldAtOnce bounds the concurrent reads of the ledger for one product.
 	heldAtOnce = 16
-	// heldWithin bounds the questions of one round. It is many times what a busy
-	// ledger needs, and leaves a rebuild some of the 5 s that it waits for promises.
+	// heldWithin bounds the reads of one round. It is many times the need of a
+	// busy ledger, and leaves a rebuild some of the 5 s in which it waits for
+	// promises.
 	heldWithin = 3 * time.Second
 )
 
-// BookLedger tells what it holds of a buyer.
+// BookLedger reads the claims that the ledger holds for a buyer.
 type BookLedger interface {
 	Held(ctx context.Context, shard ledger.Shard, buyer string) ([]ledger.Holding, error)
 }
 
-// Load takes over an entry that a former life of this instance has left in the
-// journal.
+// Load adds an entry that this instance wrote to the journal before its last
+// start.
 //
-// If everything lost power at once, the ledger may have come back without its
-// last second, and nobody is left who heard anything of that stretch: the loss
-// is silent (protocol 1). So the rounds ask for every loaded promise whether the
-// store has it, and if not, whether the ledger still does. A ledger that lacks
-// one is rebuilt: the promise is written into the store before that, as any
-// other that an instance remembers (protocol 3, step 1).
+// If everything lost power at once, the ledger may lack its last second, and no
+// process is left that remembers it: the loss is silent (protocol 1). So the
+// rounds check every loaded promise: whether the store has it, and if not,
+// whether the ledger has it. If the ledger lacks one, it is rebuilt, and the
+// promise is written into the store before that (protocol 3, step 1).
 func (b *Book) Load(entry seckill.Entry, at JournalPlace) {
 	now := b.opt.Now()
 	b.keep(&record{entry: entry, since: now, ask: now, at: at, loaded: true})
 }
 
-// Replay asks for all loaded promises once. Call it before the sale begins: what
-// it finds missing must not be sold to others. If a part of the ledger is away,
-// the rounds ask again for the promises of that part.
+// Replay checks all loaded promises once. Call it before the sale begins,
+// because the units of missing promises must not be sold to others. If a part
+// of the ledger is away, later rounds check the promises of that part.
 func (b *Book) Replay(ctx context.Context) error {
 	for b.hasUnasked() {
 		if err := b.Round(ctx); err != nil {
@@ -54,7 +54,7 @@ func (b *Book) Replay(ctx context.Context) error {
 	return nil
 }
 
-// hasUnasked reports whether a loaded promise is due.
+// hasUnasked reports whether the check of a loaded promise is due.
 func (b *Book) hasUnasked() bool {
 	now := b.opt.Now()
 	for i := range b.stripes {
@@ -69,8 +69,9 @@ func (b *Book) hasUnasked() bool {
 	return false
 }
 
-// checkLoaded asks the ledger for loaded promises of its present epoch that the
-// store does not have. What the ledger holds, its outbox or a letter carries.
+// checkLoaded checks whether the ledger has the loaded promises of its present
+// epoch that the store lacks. A promise that the ledger has is in the outbox or
+// in a letter.
 func (b *Book) checkLoaded(ctx context.Context, due []*record) error {
 	doubts := make(map[uint32]*doubt)
 	for _, r := range due {
@@ -83,8 +84,8 @@ func (b *Book) checkLoaded(ctx context.Context, due []*record) error {
 			d.records = append(d.records, r)
 		}
 	}
-	// All are asked at once, and not for long: one whose ledger is away must not
-	// hold up the others, nor whoever waits to hand over promises.
+	// Check all products at once and for a short time: one ledger that is away
+	// must delay neither the others nor a handover of promises.
 	within, cancel := context.WithTimeout(ctx, heldWithin)
 	defer cancel()
 	var asked sync.WaitGroup
@@ -101,22 +102,24 @@ func (b *Book) checkLoaded(ctx context.Context, due []*record) error {
 	return errors.Join(errs...)
 }
 
-// doubt is the loaded promises of one product that the ledger is asked for.
+// doubt is the loaded promises of one product that are checked in the ledger.
 type doubt struct {
 	product  uint32
 	epoch    uint64
 	records  []*record
-	suspects []*record                // of which the ledger lacks promises
-	absent   map[seckill.OrderNo]bool // those promises
+	suspects []*record                // the ledger lacks claims of these
+	absent   map[seckill.OrderNo]bool // the claims that the ledger lacks
 	err      error
 }
 
-// resolve has a ledger rebuilt that lacks promises which the store lacks too.
+// resolve requests a rebuild of a ledger that lacks promises which the store
+// lacks too.
 func (b *Book) resolve(ctx context.Context, d *doubt) error {
 	if d.err != nil || len(d.suspects) == 0 {
 		return d.err
 	}
-	// An order that was written and released since the store was asked has its row.
+	// An order that was written and released after the first read of the store
+	// has a row.
 	if err := b.dropSettled(ctx, d.suspects); err != nil {
 		return err
 	}
@@ -136,19 +139,19 @@ func (b *Book) resolve(ctx context.Context, d *doubt) error {
 	return b.opt.OnMissing(ctx, d.product, d.epoch, missing)
 }
 
-// present reports whether a promise is of the epoch that the product is sold in.
-// One of an older epoch is adopted, and one whose product is being rebuilt is
-// written, without a question.
+// present reports whether a promise is of the present epoch and its product is
+// not being rebuilt. Promises of older epochs are adopted, and promises of a
+// rebuild are written, without a check.
 func (b *Book) present(e *seckill.Entry) bool {
 	terms := b.opt.Terms(e.ProductID)
 	return terms != nil && terms.Epoch == e.Epoch && !terms.Rebuilding
 }
 
-// ask finds the promises of one product that the ledger lacks. A record that the
-// ledger holds whole is like any other from now on.
+// ask finds the promises of one product that the ledger lacks. A record that
+// the ledger has completely needs no further check.
 func (b *Book) ask(ctx context.Context, d *doubt) error {
 	var mu sync.Mutex
-	asking, within := errgroup.WithContext(ctx) // the first error ends it
+	asking, within := errgroup.WithContext(ctx) // the first error cancels the others
 	asking.SetLimit(heldAtOnce)
 	for _, r := range d.records {
 		asking.Go(func() error {
@@ -188,8 +191,8 @@ func (b *Book) holds(ctx context.Context, e *seckill.Entry, claim *seckill.Claim
 	return slices.ContainsFunc(held, func(h ledger.Holding) bool { return h.OrderNo == claim.OrderNo }), nil
 }
 
-// moveStale writes what is left of an old segment of the journal into the
-// newest, so that the old one can be deleted.
+// moveStale copies the remaining entries of an old segment into the newest one,
+// so that the old one can be deleted.
 func (b *Book) moveStale() {
 	if b.opt.Journal == nil {
 		return

@@ -18,16 +18,16 @@ import (
 	"seckill/test/rig"
 )
 
-// journaled is a memory with a journal, over several lives of its instance.
-type journaled struct {
-	*memory
+// journalRig is a bookRig with a journal, over several starts of its instance.
+type journalRig struct {
+	*bookRig
 	journal *recovery.Journal
 	missing int
-	silent  uint32 // a product whose part of the ledger does not answer
+	silent  uint32 // a product in a part of the ledger that does not answer
 }
 
-// Held is the ledger's, unless that part of it is silent.
-func (j *journaled) Held(ctx context.Context, shard ledger.Shard, buyer string) ([]ledger.Holding, error) {
+// Held reads the ledger, unless that part of it is silent.
+func (j *journalRig) Held(ctx context.Context, shard ledger.Shard, buyer string) ([]ledger.Holding, error) {
 	if shard.Product == j.silent {
 		<-ctx.Done()
 		return nil, ctx.Err()
@@ -35,15 +35,15 @@ func (j *journaled) Held(ctx context.Context, shard ledger.Shard, buyer string) 
 	return j.Ledger.Held(ctx, shard, buyer)
 }
 
-func newJournaled(t *testing.T, changes ...func(*recovery.JournalOptions)) *journaled {
+func newJournalRig(t *testing.T, changes ...func(*recovery.JournalOptions)) *journalRig {
 	t.Helper()
-	j := &journaled{memory: newMemory(t)}
+	j := &journalRig{bookRig: newBookRig(t)}
 	j.start(t, changes...)
 	return j
 }
 
-// start is a life of the instance: it loads what the life before has left.
-func (j *journaled) start(t *testing.T, changes ...func(*recovery.JournalOptions)) {
+// start starts the instance: it loads the journal of the start before.
+func (j *journalRig) start(t *testing.T, changes ...func(*recovery.JournalOptions)) {
 	t.Helper()
 	opt := recovery.JournalOptions{Dir: filepath.Join(j.Dir, "promises"), Store: "s", Logger: slog.New(slog.DiscardHandler)}
 	for _, change := range changes {
@@ -53,7 +53,7 @@ func (j *journaled) start(t *testing.T, changes ...func(*recovery.JournalOptions
 	rig.Must(t, err)
 	t.Cleanup(func() { opened.Close() })
 	j.journal = opened
-	j.memory.Book = j.newBook(func(o *recovery.BookOptions) {
+	j.bookRig.Book = j.newBook(func(o *recovery.BookOptions) {
 		o.Journal, o.Ledger = opened, j
 		o.OnMissing = func(ctx context.Context, product uint32, epoch uint64, promises int) error {
 			j.missing += promises
@@ -68,24 +68,24 @@ func (j *journaled) start(t *testing.T, changes ...func(*recovery.JournalOptions
 	}
 }
 
-// restart is the next life: the journal is closed without a settlement.
-func (j *journaled) restart(t *testing.T) {
+// restart closes the journal without settling, and starts again.
+func (j *journalRig) restart(t *testing.T) {
 	t.Helper()
 	j.sync(t)
 	rig.Must(t, j.journal.Close())
 	j.start(t)
 }
 
-func (j *journaled) sync(t *testing.T) {
+func (j *journalRig) sync(t *testing.T) {
 	t.Helper()
 	done := make(chan error, 1)
 	j.journal.Sync(func(err error) { done <- err })
 	rig.Must(t, <-done)
 }
 
-// forgotten remembers promises that the ledger does not have, as if its last
+// lostByLedger remembers promises that the ledger does not have, as if its last
 // second had not reached the disk.
-func (j *journaled) forgotten(p seckill.Product, buyers ...string) (nos []seckill.OrderNo) {
+func (j *journalRig) lostByLedger(p seckill.Product, buyers ...string) (nos []seckill.OrderNo) {
 	e := seckill.Entry{
 		ProductID: p.ID, Group: p.Group, Epoch: p.Epoch, At: j.Time.Now(),
 		PriceCents: p.PriceCents, Currency: p.Currency, Name: p.Name, Limit: p.PerUserLimit,
@@ -98,19 +98,19 @@ func (j *journaled) forgotten(p seckill.Product, buyers ...string) (nos []seckil
 	return nos
 }
 
-// A part of the ledger that does not answer holds up neither the promises of the
-// other parts nor those who wait to hand theirs over.
-func TestReplay_ASilentPartOfTheLedgerHoldsUpNoOther(t *testing.T) {
-	j := newJournaled(t)
+// A part of the ledger that does not answer delays neither the promises of
+// other parts nor a handover of promises.
+func TestReplay_SilentPartOfTheLedgerDelaysNoOther(t *testing.T) {
+	j := newJournalRig(t)
 	silent, lost := j.Open(t, 1, 100), j.Open(t, 2, 100)
 	j.promised(t, silent, buyers("held", 20)...)
-	j.forgotten(lost, buyers("lost", 20)...)
+	j.lostByLedger(lost, buyers("lost", 20)...)
 	j.restart(t)
 	j.silent = silent.ID
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // a round of all duties has more
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second) // shorter than the time of a round
 	defer cancel()
 	if err := j.Replay(ctx); !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
-		t.Errorf("the replay said %v, and its own time is over: %v", err, ctx.Err() != nil)
+		t.Errorf("the replay returned %v; its context has ended: %v", err, ctx.Err() != nil)
 	}
 	if j.missing != 20 {
 		t.Errorf("%d promises of the other part are missing, want 20", j.missing)
@@ -121,13 +121,13 @@ func TestReplay_ASilentPartOfTheLedgerHoldsUpNoOther(t *testing.T) {
 	rig.Must(t, j.Replay(t.Context()))
 }
 
-// The ledger came back without its last second, and nobody noticed: what the
-// journal has of it becomes orders before anything is sold.
+// The ledger has lost its last second unnoticed. The promises of the journal
+// become orders before anything is sold.
 func TestReplay_PromisesThatTheLedgerLostBecomeOrders(t *testing.T) {
-	j := newJournaled(t)
+	j := newJournalRig(t)
 	p := j.Open(t, 1, 100)
 	held := j.promised(t, p, buyers("held", 20)...)
-	lost := j.forgotten(p, buyers("lost", 30)...)
+	lost := j.lostByLedger(p, buyers("lost", 30)...)
 	written := j.promised(t, p, buyers("written", 10)...)
 	j.ConfirmAll(t)
 	held = append(held, j.promised(t, p, buyers("also", 5)...)...)
@@ -140,7 +140,7 @@ func TestReplay_PromisesThatTheLedgerLostBecomeOrders(t *testing.T) {
 		t.Fatalf("%d promises are missing, want the 30 that the ledger lost", j.missing)
 	}
 	if !j.Catalog.Find(1).Terms().Rebuilding {
-		t.Error("the product is sold on before its ledger is rebuilt")
+		t.Error("the product is on sale before its ledger is rebuilt")
 	}
 	rig.Must(t, j.Reoffer(t.Context(), 1))
 	p = j.recover(t, 1)
@@ -160,9 +160,9 @@ func TestReplay_PromisesThatTheLedgerLostBecomeOrders(t *testing.T) {
 
 // The rounds of an instance that sees the mark write its own promises.
 func TestReplay_AnotherInstanceRebuilds(t *testing.T) {
-	j := newJournaled(t)
+	j := newJournalRig(t)
 	p := j.Open(t, 1, 100)
-	lost := j.forgotten(p, buyers("lost", 30)...)
+	lost := j.lostByLedger(p, buyers("lost", 30)...)
 	j.restart(t)
 	rig.Must(t, j.Store.BeginRebuild(t.Context(), 1, p.Epoch))
 	rig.Must(t, j.Catalog.Refresh(t.Context()))
@@ -173,7 +173,7 @@ func TestReplay_AnotherInstanceRebuilds(t *testing.T) {
 }
 
 func TestReplay_HeldPromisesAreLeftToTheQueue(t *testing.T) {
-	j := newJournaled(t)
+	j := newJournalRig(t)
 	p := j.Open(t, 1, 100)
 	nos := j.promised(t, p, buyers("a", 20)...)
 	j.restart(t)
@@ -196,18 +196,18 @@ func TestReplay_HeldPromisesAreLeftToTheQueue(t *testing.T) {
 }
 
 func TestReplay_AsksAgainAfterAnOutage(t *testing.T) {
-	for part, fail := range map[string]func(j *journaled){
-		"ledger": func(j *journaled) { j.Ledger.FailBefore("Held", 1) },
-		"store":  func(j *journaled) { j.Store.FailBefore("OrdersByNo", 1) },
-		"mark":   func(j *journaled) { j.Store.FailBefore("BeginRebuild", 1) },
+	for part, fail := range map[string]func(j *journalRig){
+		"ledger": func(j *journalRig) { j.Ledger.FailBefore("Held", 1) },
+		"store":  func(j *journalRig) { j.Store.FailBefore("OrdersByNo", 1) },
+		"mark":   func(j *journalRig) { j.Store.FailBefore("BeginRebuild", 1) },
 	} {
 		t.Run(part, func(t *testing.T) {
-			j := newJournaled(t)
-			lost := j.forgotten(j.Open(t, 1, 100), buyers("lost", 10)...)
+			j := newJournalRig(t)
+			lost := j.lostByLedger(j.Open(t, 1, 100), buyers("lost", 10)...)
 			j.restart(t)
 			fail(j)
 			if j.Replay(t.Context()) == nil {
-				t.Error("nobody was told")
+				t.Error("no error")
 			}
 			j.missing = 0
 			j.settle(t)
@@ -222,9 +222,9 @@ func TestReplay_AsksAgainAfterAnOutage(t *testing.T) {
 	}
 }
 
-// A promise that is written and released between the two questions is not lost.
+// A promise that is written and released between the two reads is not lost.
 func TestReplay_RowWrittenMeanwhileIsNotMissing(t *testing.T) {
-	j := newJournaled(t)
+	j := newJournalRig(t)
 	p := j.Open(t, 1, 100)
 	e := seckill.Entry{
 		ProductID: p.ID, Group: p.Group, Epoch: p.Epoch, At: j.Time.Now(), PriceCents: p.PriceCents, Currency: p.Currency, Name: p.Name,
@@ -244,9 +244,9 @@ func TestReplay_RowWrittenMeanwhileIsNotMissing(t *testing.T) {
 }
 
 func TestReplay_PromisesOfAnOlderEpochAreAdopted(t *testing.T) {
-	j := newJournaled(t)
+	j := newJournalRig(t)
 	p := j.Open(t, 1, 100)
-	nos := j.forgotten(p, buyers("a", 20)...)
+	nos := j.lostByLedger(p, buyers("a", 20)...)
 	j.recover(t, 1)
 	j.restart(t)
 	rig.Must(t, j.Replay(t.Context()))
@@ -259,29 +259,29 @@ func TestReplay_PromisesOfAnOlderEpochAreAdopted(t *testing.T) {
 
 // With a journal the book forgets nothing: the journal stops the sale instead.
 func TestRemember_JournalStopsTheSaleAtItsBound(t *testing.T) {
-	j := newJournaled(t, func(o *recovery.JournalOptions) { o.MaxPromises = 100 })
+	j := newJournalRig(t, func(o *recovery.JournalOptions) { o.MaxPromises = 100 })
 	p := j.Open(t, 1, 10_000)
 	var nos []seckill.OrderNo
 	for i := 0; j.journal.Ready(); i++ {
 		nos = append(nos, j.promised(t, p, fmt.Sprint("b-", i))...)
 	}
-	if len(nos) != 100 || j.Len() != 100 || j.memory.forgotten.Load() != 0 {
-		t.Fatalf("%d promised, %d remembered, %d forgotten", len(nos), j.Len(), j.memory.forgotten.Load())
+	if len(nos) != 100 || j.Len() != 100 || j.bookRig.forgotten.Load() != 0 {
+		t.Fatalf("%d promised, %d remembered, %d forgotten", len(nos), j.Len(), j.bookRig.forgotten.Load())
 	}
 	j.ConfirmAll(t)
 	j.settle(t)
 	if !j.journal.Ready() {
-		t.Error("the store has everything, and the journal is full")
+		t.Error("the store has everything, but the journal is full")
 	}
 }
 
-// Promises that wait for long do not keep the journal large.
+// A few old promises must not keep the journal large.
 func TestRound_MovesFewOldPromises(t *testing.T) {
-	j := newJournaled(t, func(o *recovery.JournalOptions) { o.MaxBytes = 64 << 10 })
+	j := newJournalRig(t, func(o *recovery.JournalOptions) { o.MaxBytes = 64 << 10 })
 	p := j.Open(t, 1, 100_000)
 	var waiting []seckill.OrderNo
 	for i := range 60 {
-		waiting = append(waiting, j.forgotten(p, fmt.Sprint("waits-", i))...)
+		waiting = append(waiting, j.lostByLedger(p, fmt.Sprint("waits-", i))...)
 		j.promised(t, p, buyers(fmt.Sprint("b-", i), 50)...)
 		j.sync(t)
 		j.ConfirmAll(t)

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// asksPerRound bounds the promises about which one round asks the store, and
+	// asksPerRound bounds the promises that one round reads from the store, and
 	// asksAtOnce those of one statement.
 	asksPerRound = 20_000
 	asksAtOnce   = 500
@@ -23,47 +23,47 @@ const (
 	confirmAtOnce = 500
 )
 
-// BookStore is where promises become orders.
+// BookStore is the part of the store that a book uses.
 type BookStore interface {
 	OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
 	Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error)
 	Deleted(ctx context.Context, product uint32) (bool, error)
 }
 
-// BookOptions are a book's parts and bounds.
+// BookOptions are the parts and bounds of a book.
 type BookOptions struct {
 	Store   BookStore
 	Adopter *Adopter
-	// Terms are a product's present terms as this instance knows them, or nil.
-	// Nothing is known of any product where it is not set.
+	// Terms returns the present terms of a product as this instance knows them,
+	// or nil. If Terms is nil, no product is known.
 	Terms       func(product uint32) *seckill.Product
-	ExpireAfter time.Duration    // time to pay of what is confirmed here
-	Most        int              // promises to remember; 0 means DefaultMost
-	Now         func() time.Time // for the age of promises; time.Now when nil
+	ExpireAfter time.Duration    // time to pay of orders that the book writes
+	Most        int              // promises to remember; 0: DefaultMost
+	Now         func() time.Time // for the age of promises; nil: time.Now
 	Logger      *slog.Logger
-	// OnForgotten counts promises that were dropped for want of room.
+	// OnForgotten counts promises that were dropped because the book was full.
 	OnForgotten func(promises int)
-	// OnReoffered counts promises that a lost ledger did not take along.
+	// OnReoffered counts promises that survived the loss of a ledger.
 	OnReoffered func(result Result, promises int)
-	// Journal keeps what is remembered on disk; nil for none. Ledger and OnMissing
-	// are needed with it: OnMissing has a product's ledger rebuilt that no longer
-	// holds promises of its own epoch.
+	// Journal keeps the promises on disk; nil for none. It needs Ledger and
+	// OnMissing. OnMissing requests a rebuild of a ledger that lacks promises
+	// of its own epoch.
 	Journal   *Journal
 	Ledger    BookLedger
 	OnMissing func(ctx context.Context, product uint32, epoch uint64, promises int) error
-	// OnLost is told that promises could not be kept, and that their buyers have
-	// to know; they are in the log by order number.
+	// OnLost reports promises that failed, so that their buyers can be
+	// informed. The log has their order numbers.
 	OnLost func(product uint32, err error)
 }
 
-// Result is what became of a promise that a lost ledger did not take along.
+// Result is the outcome of a promise that the ledger had lost.
 type Result string
 
-// The results.
+// The outcomes.
 const (
 	Confirmed Result = "confirmed" // it is an order
 	Adopted   Result = "adopted"   // the rebuilt ledger has it
-	Failed    Result = "failed"    // its units were gone
+	Failed    Result = "failed"    // its units were sold
 )
 
 // Results lists all of them.
@@ -73,18 +73,20 @@ var Results = []Result{Confirmed, Adopted, Failed}
 // was rebuilt without them. Call it about once a second.
 //
 // A worker may adopt the same promises at the same time, from entries that the
-// ledger did not lose. That is harmless: an order number is reserved once per
-// epoch, so whoever comes second is told "repeated" and leaves it to the entry
-// of the first. If that order is confirmed, cancelled and released before the
-// second comes, a claim with a key is still "repeated", for keys outlive their
-// orders; one without is reserved anew, and its entry meets the dead row, which
-// owes the release again (protocol 3). Neither sells a unit twice: the row
-// decides, and there is one per order number.
+// ledger still has. That is harmless, because an order number is reserved once
+// per epoch: the second one gets "repeated", and the entry of the first one
+// carries the order.
+//
+// The first order may be confirmed, cancelled and released before the second
+// adoption. With a key the second is still "repeated", because keys outlive
+// their orders. Without a key it is reserved again, and its entry meets the
+// dead row, which owes the release again (protocol 3). Neither sells a unit
+// twice: there is one row per order number.
 func (b *Book) Round(ctx context.Context) error {
 	return b.holding(ctx, func() error {
 		now := b.opt.Now()
 		due := b.take(asksPerRound, func(r *record) bool {
-			return !now.Before(r.ask) || b.moved(&r.entry) || b.closing(&r.entry)
+			return !now.Before(r.ask) || b.rebuilt(&r.entry) || b.rebuilding(&r.entry)
 		})
 		before := countClaims(due)
 		carried, err := b.settle(ctx, due)
@@ -93,7 +95,7 @@ func (b *Book) Round(ctx context.Context) error {
 			err = b.checkLoaded(ctx, due)
 		}
 		for _, r := range due {
-			r.ask = now.Add(min(max(now.Sub(r.since), settleAge), askAgainMost))
+			r.ask = now.Add(min(max(now.Sub(r.since), settleAge), maxAskPause))
 		}
 		b.putBack(due, before)
 		b.moveStale()
@@ -101,8 +103,8 @@ func (b *Book) Round(ctx context.Context) error {
 	})
 }
 
-// holding lets one at a time hold promises that are out of the stripes:
-// another would believe that there are none.
+// holding lets only one goroutine take promises out of the stripes. Another one
+// would find none and conclude that there are none.
 func (b *Book) holding(ctx context.Context, do func() error) error {
 	select {
 	case b.hand <- struct{}{}:
@@ -113,43 +115,44 @@ func (b *Book) holding(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// moved reports whether the product was rebuilt since the promise was made.
-func (b *Book) moved(e *seckill.Entry) bool {
+// rebuilt reports whether the product was rebuilt since the promise was made.
+func (b *Book) rebuilt(e *seckill.Entry) bool {
 	terms := b.opt.Terms(e.ProductID)
 	return terms != nil && terms.Epoch > e.Epoch && !terms.Rebuilding
 }
 
-// closing reports whether the product's ledger is about to be rebuilt, here or
-// by another instance.
-func (b *Book) closing(e *seckill.Entry) bool {
+// rebuilding reports whether the ledger of the product is about to be rebuilt,
+// here or by another instance.
+func (b *Book) rebuilding(e *seckill.Entry) bool {
 	terms := b.opt.Terms(e.ProductID)
 	return terms != nil && terms.Epoch == e.Epoch && terms.Rebuilding
 }
 
-// settle drops what is settled from the records that are due. Carried are
-// records that adoptions split off.
+// settle drops the settled claims of due records. carried are records of
+// adopted claims that were split off.
 func (b *Book) settle(ctx context.Context, due []*record) (carried []*record, err error) {
 	if err := b.dropSettled(ctx, due); err != nil {
 		return nil, err
 	}
-	homeless, closing := make(map[uint32][]*record), make(map[uint32][]*record)
+	outdated, closing := make(map[uint32][]*record), make(map[uint32][]*record)
 	for _, r := range due {
 		switch product := r.entry.ProductID; {
 		case len(r.entry.Claims) == 0:
-		case b.moved(&r.entry):
-			homeless[product] = append(homeless[product], r)
-		case b.closing(&r.entry):
+		case b.rebuilt(&r.entry):
+			outdated[product] = append(outdated[product], r)
+		case b.rebuilding(&r.entry):
 			closing[product] = append(closing[product], r)
 		}
 	}
-	var errs []error // one product's recovery must not hold up another's promises
+	var errs []error // the recovery of one product must not delay the promises of others
 	for product, records := range closing {
-		// A store that is short is why the ledger is rebuilt, not news.
+		// A store that is short is why the ledger is being rebuilt, so it is
+		// not an error here.
 		if err := b.confirmAll(ctx, records); err != nil && !errors.Is(err, store.ErrShort) {
 			errs = append(errs, fmt.Errorf("write promises of product %d: %w", product, err))
 		}
 	}
-	for product, records := range homeless {
+	for product, records := range outdated {
 		some, err := b.adopt(ctx, product, records)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("adopt promises of product %d: %w", product, err))
@@ -159,8 +162,8 @@ func (b *Book) settle(ctx context.Context, due []*record) (carried []*record, er
 	return carried, errors.Join(errs...)
 }
 
-// dropSettled drops promises that have rows in the store, and those of products that
-// were deleted with their rows.
+// dropSettled drops promises that have rows in the store, and promises of
+// deleted products.
 func (b *Book) dropSettled(ctx context.Context, records []*record) error {
 	nos := make([]seckill.OrderNo, 0, countClaims(records))
 	for _, r := range records {
@@ -184,8 +187,8 @@ func (b *Book) dropSettled(ctx context.Context, records []*record) error {
 	return b.dropDeleted(ctx, records)
 }
 
-// dropDeleted asks the store: after a restart, the catalogue has never seen a
-// product that was deleted before.
+// dropDeleted asks the store, because after a restart the catalogue does not
+// know products that were deleted before.
 func (b *Book) dropDeleted(ctx context.Context, records []*record) error {
 	deleted := make(map[uint32]bool)
 	for _, r := range records {
@@ -208,9 +211,9 @@ func (b *Book) dropDeleted(ctx context.Context, records []*record) error {
 	return nil
 }
 
-// adopt re-offers promises of one product to its present ledger, the oldest
-// first. Adopted ones stay remembered, in records of the epoch that has them
-// now; those left unsettled are offered again.
+// adopt adopts promises of one product, the oldest first. Adopted promises stay
+// in the book, in new records of the present epoch. Unsettled ones are tried
+// again.
 func (b *Book) adopt(ctx context.Context, product uint32, records []*record) (carried []*record, err error) {
 	slices.SortStableFunc(records, func(x, y *record) int { return cmp.Compare(x.since.UnixNano(), y.since.UnixNano()) })
 	outcome, err := b.opt.Adopter.Adopt(ctx, items(records))
@@ -229,21 +232,21 @@ func (b *Book) adopt(ctx context.Context, product uint32, records []*record) (ca
 			carried = append(carried, part)
 		}
 	}
-	b.tell(product, &outcome)
+	b.report(product, &outcome)
 	return carried, err
 }
 
-// tell reports what a lost ledger did to promises. What could not be kept is
-// listed by order number, whoever asks for it later.
-func (b *Book) tell(product uint32, outcome *Outcome) {
+// report counts and logs the outcome of an adoption. Failed promises are logged
+// by order number.
+func (b *Book) report(product uint32, outcome *Outcome) {
 	if n := len(outcome.Adopted); n > 0 {
 		b.opt.OnReoffered(Adopted, n)
 		b.opt.Logger.Info("promises of an older ledger were adopted", "product", product, "epoch", outcome.Epoch, "promises", n)
 	}
-	b.tellUnkept(product, outcome.Failed)
+	b.reportFailed(product, outcome.Failed)
 }
 
-func (b *Book) tellUnkept(product uint32, failed []FailedPromise) {
+func (b *Book) reportFailed(product uint32, failed []FailedPromise) {
 	if len(failed) == 0 {
 		return
 	}
@@ -253,14 +256,14 @@ func (b *Book) tellUnkept(product uint32, failed []FailedPromise) {
 	}
 }
 
-// Reoffer writes what is remembered of a product straight into the store,
-// before its ledger is rebuilt. It is the worker's own transaction without an
-// entry to acknowledge, so it may meet the worker's: the order number is
-// unique, and the second is a replay. After the rebuild these promises are rows
-// of the snapshot; later they would have to be adopted, and might find their
-// units sold. It is best effort: what fails here is adopted by a Round. Other
-// instances do the same with theirs when they see that the product is being
-// rebuilt, if they see it in time.
+// Reoffer writes the promises of a product into the store before its ledger is
+// rebuilt, so they are rows of the snapshot. After the rebuild they would have
+// to be adopted, and might find their units sold.
+//
+// It uses the same transaction as the worker and may meet it: the order number
+// is unique, and the second write is a replay. It is best effort: a Round
+// adopts the promises that fail here. Other instances write their own when they
+// see that the product is being rebuilt.
 func (b *Book) Reoffer(ctx context.Context, product uint32) error {
 	return b.holding(ctx, func() error {
 		records := b.take(b.opt.Most, func(r *record) bool { return r.entry.ProductID == product })
@@ -273,9 +276,8 @@ func (b *Book) Reoffer(ctx context.Context, product uint32) error {
 	})
 }
 
-// WriteAll writes what is remembered of every product, as Reoffer does. An
-// instance that stops does so: while the ledger is away, nobody else may know of
-// these promises.
+// WriteAll calls Reoffer for every product. An instance that stops does so:
+// while the ledger is away, no other process may know these promises.
 func (b *Book) WriteAll(ctx context.Context) error {
 	products := make(map[uint32]bool)
 	for i := range b.stripes {
@@ -295,8 +297,8 @@ func (b *Book) WriteAll(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Write writes claims of one product as a worker would, without an entry to
-// acknowledge. It leaves out claims that do not fit, and claims that the store
+// Write writes claims of one product like a worker, without an entry to
+// acknowledge. It leaves out claims that do not fit and claims that the store
 // refuses.
 func (b *Book) Write(ctx context.Context, items []store.Item) error {
 	settled := make(map[seckill.OrderNo]bool)
@@ -309,7 +311,7 @@ func (b *Book) Write(ctx context.Context, items []store.Item) error {
 	return nil
 }
 
-// confirmAll writes promises of one product, and drops those that are written.
+// confirmAll writes promises of one product, and drops the written ones.
 func (b *Book) confirmAll(ctx context.Context, records []*record) error {
 	settled := make(map[seckill.OrderNo]bool)
 	var failed error
@@ -339,9 +341,9 @@ func (b *Book) countConfirmed(settled map[seckill.OrderNo]bool) {
 	}
 }
 
-// confirm writes claims as a worker would, and says of each that is settled
-// whether it was kept. If the store is short, or refuses a claim, the others are
-// written without those that do not fit.
+// confirm writes claims like a worker. settled gets each settled claim and
+// whether it became an order. If the store is short or refuses a claim, the
+// others are still written.
 func (b *Book) confirm(ctx context.Context, items []store.Item, settled map[seckill.OrderNo]bool) error {
 	endsAll := func(err error) bool { return store.EndsAll(ctx, err) }
 	return store.ByHalves(items, endsAll, func(items []store.Item) error {
@@ -351,7 +353,7 @@ func (b *Book) confirm(ctx context.Context, items []store.Item, settled map[seck
 		if err != nil {
 			return err
 		}
-		b.tellUnkept(items[0].ProductID, FailedPromises(items, outcomes))
+		b.reportFailed(items[0].ProductID, FailedPromises(items, outcomes))
 		for i, outcome := range outcomes {
 			if outcome != store.ConfirmOldEpoch {
 				settled[items[i].Claim.OrderNo] = outcome.FailedFor() == ""

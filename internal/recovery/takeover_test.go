@@ -12,15 +12,15 @@ import (
 	"seckill/test/rig"
 )
 
-// The ledger is away when its product is taken over. What this instance has
-// promised is written by whatever comes first: the handover, or a round.
-func TestPromisesOfAProductThatWasTakenOverAreWritten(t *testing.T) {
-	for name, write := range map[string]func(*testing.T, *memory){
-		"by the handover": func(t *testing.T, m *memory) { rig.Must(t, m.Reoffer(t.Context(), 1)) },
-		"by a round":      func(t *testing.T, m *memory) { m.settle(t) },
+// The ledger is away when the store takes the product over. The handover or a
+// round writes the promises of this instance, whichever comes first.
+func TestTakeover_PromisesAreWritten(t *testing.T) {
+	for name, write := range map[string]func(*testing.T, *bookRig){
+		"by the handover": func(t *testing.T, m *bookRig) { rig.Must(t, m.Reoffer(t.Context(), 1)) },
+		"by a round":      func(t *testing.T, m *bookRig) { m.settle(t) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newMemory(t)
+			m := newBookRig(t)
 			p := m.Open(t, 1, 10)
 			nos := m.promised(t, p, "a", "b")
 			m.LoseJournal(t) // no entry will bring them
@@ -40,19 +40,19 @@ func TestPromisesOfAProductThatWasTakenOverAreWritten(t *testing.T) {
 	}
 }
 
-// A claim that the store cannot write holds up no other, whoever writes them.
-func TestPromisesThatCanBeWrittenAreWrittenBesideOneThatCannot(t *testing.T) {
+// If the store cannot write one claim, the others are still written.
+func TestTakeover_BadClaimStopsNoOther(t *testing.T) {
 	const many, bad = 1200, 3 // several transactions
-	for name, write := range map[string]func(*testing.T, *memory) error{
-		"by the handover": func(t *testing.T, m *memory) error { return m.Reoffer(t.Context(), 1) },
-		"by a stop":       func(t *testing.T, m *memory) error { return m.WriteAll(t.Context()) },
-		"by a round": func(t *testing.T, m *memory) error {
+	for name, write := range map[string]func(*testing.T, *bookRig) error{
+		"by the handover": func(t *testing.T, m *bookRig) error { return m.Reoffer(t.Context(), 1) },
+		"by a stop":       func(t *testing.T, m *bookRig) error { return m.WriteAll(t.Context()) },
+		"by a round": func(t *testing.T, m *bookRig) error {
 			m.Time.Advance(time.Minute)
 			return m.Round(t.Context())
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := newMemory(t)
+			m := newBookRig(t)
 			p := m.Open(t, 1, many)
 			var buyers []string
 			for i := range many {
@@ -74,10 +74,10 @@ func TestPromisesThatCanBeWrittenAreWrittenBesideOneThatCannot(t *testing.T) {
 	}
 }
 
-// The store has sold the unit to somebody else before the promise turned up: it
-// fails, is listed and alerted.
-func TestPromiseThatTurnsUpTooLateFailsAndIsAlerted(t *testing.T) {
-	m := newMemory(t)
+// The store has sold the unit to another buyer before the promise arrives. The
+// promise fails, is logged and alerted.
+func TestTakeover_LatePromiseFailsAndAlerts(t *testing.T) {
+	m := newBookRig(t)
 	p := m.Open(t, 1, 1)
 	nos := m.promised(t, p, "a")
 	m.LoseJournal(t)
