@@ -41,7 +41,7 @@ func (r stageReports) SellFailed(product uint32, err error) {
 
 // NotKept lists promises that have become failed orders.
 func (r stageReports) NotKept(product uint32, failed []recovery.FailedPromise) {
-	if lost := recovery.TellFailedPromises(r.parts.log, product, failed); lost != nil {
+	if lost := recovery.LogFailedPromises(r.parts.log, product, failed); lost != nil {
 		r.parts.alerter.Raise(alert.NotKept, product, lost)
 	}
 }
