@@ -7,15 +7,14 @@ import (
 	"seckill"
 )
 
-// Bounds of what a ledger is given. Every adapter keeps as much.
+// Bounds of calls. Every adapter must accept calls up to them.
 const (
-	// MaxClaims bounds the claims of one Reserve or Adopt and the orders of one
-	// Release: a step holds up everybody else on its shard, and one of so many is
-	// still a matter of milliseconds.
+	// MaxClaims bounds the claims of one Reserve or Adopt and the orders of one Release. While
+	// such a call runs, the shard's other calls wait; one with this many takes milliseconds.
 	MaxClaims = 2048
-	// MaxNumber keeps numbers exact where they are floating point (Lua).
+	// MaxNumber is the highest number that is exact in floating point, which Lua uses.
 	MaxNumber = 1<<53 - 1
-	// MaxUnits is for one call; sums of a shard stay far from overflow.
+	// MaxUnits bounds the units of one call, so that the sums of a shard do not overflow.
 	MaxUnits = 1 << 50
 
 	maxIndex    = 1 << 20 // shards of a product
@@ -28,7 +27,7 @@ func badCall(format string, args ...any) error {
 	return fmt.Errorf("%w: "+format, append([]any{ErrBadCall}, args...)...)
 }
 
-// Check refuses a call that no ledger could keep.
+// Check refuses a call beyond the bounds.
 func (r *Request) Check() error {
 	if err := r.Shard.Check(); err != nil {
 		return err
@@ -60,7 +59,7 @@ func (r *Request) Check() error {
 	return badCall("unknown write %T", r.Write)
 }
 
-// Check refuses a shard that cannot be.
+// Check refuses an invalid shard.
 func (s Shard) Check() error {
 	if s.Index < 0 || s.Index > maxIndex || s.Epoch > MaxNumber {
 		return badCall("shard %+v", s)
@@ -112,7 +111,7 @@ func checkTransfer(peer int, n uint64, units int64) error {
 	return nil
 }
 
-// Check refuses an allotment that no ledger could keep.
+// Check refuses an allotment beyond the bounds.
 func (a *Allotment) Check() error {
 	if err := a.Shard.Check(); err != nil {
 		return err
@@ -124,7 +123,7 @@ func (a *Allotment) Check() error {
 	return nil
 }
 
-// Check refuses a mark that no ledger could keep.
+// Check refuses a mark beyond the bounds.
 func (m *Mark) Check() error {
 	if m.OrderNo.IsZero() || m.Quantity < 0 || m.Quantity > maxQuantity || m.Quantity == 0 && m.Key == "" || m.Buyer == "" ||
 		len(m.Buyer) > maxText || len(m.Key) > maxText {

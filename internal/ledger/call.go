@@ -6,17 +6,17 @@ import (
 	"seckill"
 )
 
-// ProcessID is 128 random bits per start of a lane, never persisted.
+// ProcessID is 128 random bits, new at each start of a lane and never stored.
 type ProcessID [16]byte
 
 // Call numbers a request.
 type Call struct {
 	Process ProcessID
 	Number  uint64 // below 2⁵³
-	Seen    uint64 // highest number whose reply was heard
+	Seen    uint64 // highest number whose reply the process has received
 }
 
-// Request is one numbered call. A nil Write is an ask.
+// Request is one numbered call. Without a Write it is an ask.
 type Request struct {
 	Shard Shard
 	Call  Call
@@ -27,28 +27,25 @@ type Request struct {
 // Debit, Credit or Clear.
 type Write interface{ write() }
 
-// Reserve takes units for a batch of claims, each decided in order:
-//
-//   - the claim's key is known, or its order number held ► VerdictRepeated
-//     with the order number of the key; nothing changes. A key is known from
-//     its acceptance, or its install, until the epoch ends, also after its order
-//     was released.
-//   - the sale is paused or ended ► VerdictPaused, VerdictEnded
-//   - the buyer's live units in the group + quantity > Limit ►
-//     VerdictOverLimit with the buyer's live orders in the group, newest first
-//   - MaxReturned dead orders of the buyer are remembered in the group, by their
-//     keys ► VerdictRefused
-//   - fewer units free on this shard than asked ► VerdictSoldOut (over many
-//     shards the caller still has to look at the others and at transfers)
-//   - else ► VerdictAccepted: the units are deducted and the mark is written.
+// Reserve takes units for a batch of claims. Each is decided in order, and the verdict is the
+// first that holds:
+//   - The key is known, or an order with the claim's number is live ► VerdictRepeated with the
+//     order number of the key; nothing changes. A key is known from its acceptance or its
+//     install until the epoch ends, also after its order was released.
+//   - The sale is paused or ended ► VerdictPaused, VerdictEnded.
+//   - The buyer's live units in the group + quantity > Limit ► VerdictOverLimit with the
+//     buyer's live orders in the group, newest first.
+//   - The group remembers MaxReturned dead orders of the buyer by their keys ► VerdictRefused.
+//   - The shard has fewer free units than the quantity ► VerdictSoldOut. With several shards
+//     the caller must still look at the others and at transfers.
+//   - Otherwise ► VerdictAccepted: the units are deducted and the mark is written.
 //
 // The accepted claims make one outbox entry.
 //
-// Of Reserve, Adopt and Release a ledger may leave items undecided that come
-// behind others, where deciding all would hold up everybody else: those are
-// VerdictUndecided, as if they had not been in the call, and may be sent again.
-// The first item is always decided, and so is that of a buyer of whom no more
-// than one order is remembered.
+// If deciding all items of a Reserve, Adopt or Release would make other calls wait too long, a
+// ledger may leave the last items undecided. They are VerdictUndecided, have no effect, and may
+// be sent again. The first item is always decided, and so is an item of a buyer of whom at most
+// one order is remembered.
 type Reserve struct {
 	At         time.Time
 	PriceCents int64
@@ -57,11 +54,13 @@ type Reserve struct {
 	Claims     []seckill.Claim
 }
 
-// Adopt reserves claims of an older epoch under their old order numbers, each
-// on its own: held already ► VerdictRepeated; key of another order ►
-// VerdictRepeated with that order's number; else like Reserve, except that a
-// paused or ended sale does not refuse, nor MaxReturned. Accepted claims make
-// one new outbox entry of the shard's epoch.
+// Adopt reserves claims of an older epoch under their old order numbers. Each claim is decided
+// on its own:
+//   - Its order is live here already ► VerdictRepeated.
+//   - Its key belongs to another order ► VerdictRepeated with that order's number.
+//   - Otherwise as in Reserve, but a paused or ended sale and MaxReturned do not refuse it.
+//
+// The accepted claims make one new outbox entry of the shard's epoch.
 type Adopt struct {
 	At         time.Time
 	PriceCents int64
@@ -70,10 +69,10 @@ type Adopt struct {
 	Claims     []seckill.Claim
 }
 
-// Release returns the units of dead orders. Only an order that the mark still
-// holds is released (VerdictReleased), any other is VerdictNotHeld; both are
-// done. Keys of released orders stay known. Never by buyer: always by order
-// number, the buyer only tells where to look.
+// Release returns the units of dead orders. An order with a live mark is released
+// (VerdictReleased), any other is VerdictNotHeld. The caller is done with it in both cases.
+// Keys of released orders stay known. The order number alone selects the order; the buyer only
+// locates its mark.
 type Release struct {
 	Orders []ReleaseOrder
 }
@@ -84,24 +83,21 @@ type ReleaseOrder struct {
 	Buyer   string
 }
 
-// StockChange adds Delta to the shard's free units and to its allotment. A
-// negative delta that exceeds the free units is refused whole
-// (VerdictRefused). It is applied once per ID and epoch; repeated, it gives
-// the first verdict again.
+// StockChange adds Delta to the shard's free units and to its allotment. A negative delta that
+// exceeds the free units is refused as a whole (VerdictRefused). It is applied once per ID and
+// epoch. A repeated call returns the first verdict.
 type StockChange struct {
 	ID    string
 	Delta int64
 }
 
-// Debit, Credit and Clear are the three steps of a transfer of units from one
-// shard to another of the same product and epoch. All may be repeated, late,
-// or done by anybody.
+// Debit, Credit and Clear are the three steps of a transfer of units from one shard to another
+// of the same product and epoch. Any process may send any of them, repeated or late.
 //
-// Debit is sent to the donor. Only if its last debit towards To is number N−1
-// and no record is open: units leave (as many as are free, at most Units), and
-// the record (N, ID, units) is open; with nothing free, none is opened.
-// Always, Result.Transfer is the open record towards To, or the last number
-// with zero units when none is open.
+// Debit goes to the donor. It takes effect only if the donor's last debit towards To is number
+// N−1 and has no open record. Then units leave (the free ones, at most Units), and the record
+// (N, ID, units) is open. If no unit is free, no record is opened. Result.Transfer is always
+// the open record towards To, or the last number with zero units if none is open.
 type Debit struct {
 	To    int
 	N     uint64
@@ -109,10 +105,9 @@ type Debit struct {
 	Units int64
 }
 
-// Credit is sent to the receiver with what the donor's open record says.
-// N = last credit + 1 ► the units arrive; N ≤ last ► no change; N > last+1 ►
-// the shard closes itself, OutcomeLost. Result.Transfer is the receiver's
-// last (number, id).
+// Credit goes to the receiver with the donor's open record. If N = last credit + 1, the units
+// arrive. If N ≤ last, nothing changes. If N > last + 1, the shard closes itself, OutcomeLost.
+// Result.Transfer is the receiver's last (number, id).
 type Credit struct {
 	From  int
 	N     uint64
@@ -120,9 +115,9 @@ type Credit struct {
 	Units int64
 }
 
-// Clear is sent to the donor with what the receiver said. It equals the open
-// record ► cleared; a number above the donor's last, or the same number under
-// another id ► the shard closes itself, OutcomeLost; else ignored.
+// Clear goes to the donor with the receiver's answer. If the answer equals the open record, the
+// record is cleared. If its number is above the donor's last, or has another id, the shard
+// closes itself, OutcomeLost. Any other answer is ignored.
 type Clear struct {
 	To int
 	N  uint64
@@ -137,7 +132,7 @@ func (Debit) write()       {}
 func (Credit) write()      {}
 func (Clear) write()       {}
 
-// Outcome is how a numbered call ended.
+// Outcome is the result of a numbered call.
 type Outcome uint8
 
 // The outcomes.
@@ -153,29 +148,28 @@ const (
 // Reply answers a numbered call.
 type Reply struct {
 	Outcome Outcome
-	Epoch   uint64 // the epoch that the shard has
-	Result  Result // with OutcomeApplied of a write
-	Kept    []Kept // with OutcomeApplied of an ask
+	Epoch   uint64 // the shard's epoch
+	Result  Result // if OutcomeApplied of a write
+	Kept    []Kept // if OutcomeApplied of an ask
 }
 
-// Kept is the verdict of an earlier number of the same process.
+// Kept is the result of an earlier number of the same process.
 type Kept struct {
 	Number uint64
 	Result Result
 }
 
-// Result is what an applied write did.
+// Result is the effect of an applied write.
 type Result struct {
-	// Verdicts has one per claim, per order to release, or one for a stock
-	// change.
+	// Verdicts has one verdict per claim or order to release, or one for a stock change.
 	Verdicts []Verdict
-	// Free is the shard's free units after the step.
+	// Free is the shard's free units after the write.
 	Free int64
 	// Transfer is the result of a transfer step.
 	Transfer Transfer
 }
 
-// Transfer is one end's view of a transfer between two shards.
+// Transfer is a transfer between two shards, as one of them records it.
 type Transfer struct {
 	Peer  int // the other shard
 	N     uint64

@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// How a lane's call can end without a result. An error of Do wraps exactly one
-// of ErrNotApplied and ErrUnknown, and beside it the cause, which is ErrLost,
-// ErrClosed or an *EpochError when the lane is finished.
+// Ways in which a lane's call can end without a result. An error of Do wraps exactly one of
+// ErrNotApplied and ErrUnknown. It also wraps the cause, which is ErrLost, ErrClosed or an
+// *EpochError if the lane is finished.
 var (
-	// ErrNotApplied says that the write did not happen and never will; it may
-	// be sent again as a new call.
+	// ErrNotApplied means that the write did not happen and never will. It may be sent again as
+	// a new call.
 	ErrNotApplied = errors.New("ledger call was not applied")
-	// ErrUnknown says that the write may have happened: busy, not no.
+	// ErrUnknown means that the write may have happened, so the answer is busy, not no.
 	ErrUnknown = errors.New("outcome of the ledger call is unknown")
-	// ErrLost says that the ledger has forgotten what it had answered; the
-	// shard has closed itself and waits to be recovered.
+	// ErrLost means that the ledger has forgotten an answer that it gave. The shard has closed
+	// itself and must be recovered.
 	ErrLost = errors.New("ledger shard lost writes")
-	// ErrClosed says that the shard is closed.
+	// ErrClosed means that the shard is closed.
 	ErrClosed = errors.New("ledger shard is closed")
 )
 
-// EpochError says that the shard is of another epoch than the lane.
+// EpochError means that the shard has another epoch than the lane.
 type EpochError struct {
-	Epoch uint64 // that the shard has; 0 when it has none, or a heartbeat told
+	Epoch uint64 // the shard's epoch; 0 if it has none, or if a heartbeat found the difference
 }
 
 func (e *EpochError) Error() string {
@@ -44,42 +44,42 @@ const (
 
 var (
 	errNumbersSpent = errors.New("the lane has used up its numbers")
-	// errNeverHappened stands beside ErrNotApplied.
+	// errNeverHappened comes with ErrNotApplied.
 	errNeverHappened = errors.New("the ledger has no verdict of it")
 )
 
-// LaneOptions adjust a lane; the zero value is fit for use.
+// LaneOptions configure a lane. The zero value works.
 type LaneOptions struct {
-	// CallTimeout is how long a reply is waited for before the lane asks.
+	// CallTimeout is how long the lane waits for a reply before it asks.
 	CallTimeout time.Duration
-	// MaxAskBackoff bounds the pause between asks that get no answer.
+	// MaxAskBackoff bounds the pause between unanswered asks.
 	MaxAskBackoff time.Duration
-	// OnReply, if set, is told of the lane's calls whether the ledger answered,
-	// whatever it said. Of a write that failed in time it is not told, unless the
-	// ledger did not execute it: the ask that follows at once tells more. Nor is
-	// it told of a bad call or of a call that the caller's context ended, which
-	// say nothing about the ledger. It is called by who has the lane's turn, and
-	// must not block.
+	// OnReply, if set, is called after the lane's calls with whether the ledger answered,
+	// whatever the answer. These calls are not reported:
+	//   - a write without a reply in time, because the ask that follows tells more; but a write
+	//     that the ledger did not execute is reported,
+	//   - a bad call, and a call whose caller's context ended: they tell nothing about the
+	//     ledger.
+	//
+	// It is called by the holder of the lane's turn, and must not block.
 	OnReply func(answered bool)
-	// OnSettled, if set, is told what became of a write of which Do has returned
-	// ErrUnknown: its result, or why there is none. It is called by the next call
-	// that hears of it, before that call writes.
+	// OnSettled, if set, gets the outcome of a write for which Do has returned ErrUnknown: its
+	// result, or the error. The next call that learns the outcome calls it, before that call
+	// writes.
 	OnSettled func(w Write, result Result, err error)
 }
 
-// Lane is a process's side of the numbered calls on one shard (protocol 1).
-// It has one call in flight; who wants two uses two lanes, each a process of
-// its own to the ledger.
+// Lane is a process's side of the numbered calls to one shard (protocol 1). It has one call in
+// flight. For two calls at a time use two lanes; to the ledger they are two processes.
 //
-// A number is sent once. After a reply that did not come in time, an error, a
-// gap or a stale, nothing is written until an ask is heard: either the ledger
-// kept the verdict of the outstanding number, which then is its result, or
-// that number never happened and never will. Replies to what was sent before
-// an ask are never read: the ledger returned from that call without them.
+// A number is sent once. After a timeout, an error, a gap or a stale outcome, the lane writes
+// nothing until an ask is answered. Either the ledger kept the result of the outstanding
+// number, or that number never happened and never will. The lane ignores replies to calls that
+// it sent before the ask.
 //
-// What one call leaves unsettled, because its context ended, the next call
-// settles before it writes. A lane has no goroutine of its own and needs no
-// closing. It is finished by ErrLost, ErrClosed or an *EpochError.
+// If a caller's context ends before the outcome is known, the next call settles it before it
+// writes. A lane has no goroutine of its own and needs no closing. ErrLost, ErrClosed or an
+// *EpochError finishes it.
 type Lane struct {
 	ledger      Ledger
 	shard       Shard
@@ -89,23 +89,22 @@ type Lane struct {
 	onReply     func(answered bool)
 	onSettled   func(w Write, result Result, err error)
 
-	seen     atomic.Uint64         // written by who has the turn, read by Beat
+	seen     atomic.Uint64         // written by the holder of turn, read by Beat
 	finished atomic.Pointer[error] // set once
 
-	turn chan struct{} // held by the caller whom the fields below belong to
+	turn chan struct{} // its holder may use the fields below
 
 	sent      uint64 // highest number used
-	owed      uint64 // number of the write whose outcome is not known, or 0
-	unknown   Write  // that write, if its caller was told ErrUnknown
-	asks      int    // in the present settlement
+	owed      uint64 // number of the write whose outcome is unknown, or 0
+	unknown   Write  // that write, if its caller got ErrUnknown
+	asks      int    // in the present settling
 	nextAskAt time.Time
 
-	// callCtx serves the calls of one caller's context for a while, so that a
-	// call allocates nothing. Its deadline is between CallTimeout and a 16th
-	// more after the call was sent.
+	// callCtx is reused for the calls of one caller's context, so that a call allocates
+	// nothing. Its deadline is between 1 and 17/16 of CallTimeout after the call was sent.
 	callCtx context.Context
 	callEnd context.CancelFunc
-	caller  <-chan struct{} // Done of the context that callCtx was made from
+	caller  <-chan struct{} // Done of the context that callCtx comes from
 	until   time.Time       // the deadline of callCtx
 }
 
@@ -114,7 +113,7 @@ type Writer interface {
 	Do(ctx context.Context, shard Shard, write Write) (Result, error)
 }
 
-// NewLane makes a lane with a process id of its own.
+// NewLane makes a lane with its own process id.
 func NewLane(l Ledger, shard Shard, opt LaneOptions) *Lane {
 	if opt.CallTimeout <= 0 {
 		opt.CallTimeout = DefaultCallTimeout
@@ -136,12 +135,12 @@ func NewLane(l Ledger, shard Shard, opt LaneOptions) *Lane {
 	return lane
 }
 
-// Shard is the shard and epoch that the lane is for.
+// Shard returns the lane's shard and epoch.
 func (l *Lane) Shard() Shard { return l.shard }
 
 // Do performs one write, and returns within its context.
 //
-// The write is given away: after an error, and after a result that was learned
+// The caller must not change the write afterwards: after an error, or a result that was learned
 // by asking, the ledger may still read it.
 func (l *Lane) Do(ctx context.Context, w Write) (Result, error) {
 	if err := l.enter(ctx); err != nil {
@@ -167,17 +166,17 @@ func (l *Lane) Do(ctx context.Context, w Write) (Result, error) {
 	return Result{}, notApplied(err)
 }
 
-// Probe asks until the ledger answers, whether or not a call is unsettled, and
-// returns within its context. After it no number is owed, or the lane is
-// finished, or the error says why nothing was heard.
+// Probe asks until the ledger answers, also if no outcome is unknown. It returns within its
+// context. Afterwards no outcome is unknown, or the lane is finished, or the error says why
+// there was no answer.
 func (l *Lane) Probe(ctx context.Context) error {
 	if err := l.enter(ctx); err != nil {
 		return err
 	}
 	defer l.leave()
 	if l.owed == 0 {
-		// The ask's own number: an ask that is not heard burns it, and the lane
-		// must not write before one is.
+		// An ask has a number too. If it is not answered, the number is used up, and the lane
+		// must not write before an ask is answered.
 		l.owed = l.sent + 1
 	}
 	if err := l.settleBefore(ctx); l.owed != 0 {
@@ -186,19 +185,19 @@ func (l *Lane) Probe(ctx context.Context) error {
 	return l.Err()
 }
 
-// Beat is what the lane tells by heartbeat.
+// Beat returns the lane's heartbeat.
 func (l *Lane) Beat() Beat {
 	return Beat{Shard: l.shard, Process: l.process, Seen: l.seen.Load()}
 }
 
-// Heard takes the outcome of the lane's beat.
+// Heard takes the outcome of the lane's heartbeat.
 func (l *Lane) Heard(outcome Outcome) {
 	if err := finalError(outcome, 0); err != nil {
 		l.finish(err)
 	}
 }
 
-// Err is why the lane is finished, or nil.
+// Err returns the error that finished the lane, or nil.
 func (l *Lane) Err() error {
 	if err := l.finished.Load(); err != nil {
 		return *err
@@ -210,8 +209,7 @@ func (l *Lane) finish(err error) { l.finished.CompareAndSwap(nil, &err) }
 
 func notApplied(cause error) error { return fmt.Errorf("%w: %w", ErrNotApplied, cause) }
 
-// finalError is the error that finishes a lane, or nil for an outcome that
-// does not.
+// finalError returns the error that finishes a lane, or nil if the outcome does not finish it.
 func finalError(outcome Outcome, epoch uint64) error {
 	switch outcome {
 	case OutcomeLost:
@@ -224,7 +222,7 @@ func finalError(outcome Outcome, epoch uint64) error {
 	return nil
 }
 
-// enter takes the turn.
+// enter waits for the lane's turn.
 func (l *Lane) enter(ctx context.Context) error {
 	select {
 	case l.turn <- struct{}{}:
@@ -236,8 +234,8 @@ func (l *Lane) enter(ctx context.Context) error {
 
 func (l *Lane) leave() { <-l.turn }
 
-// send makes one call: a write, or an ask if w is nil. It settles the owed
-// number, or finishes the lane, or does neither, and then the lane has to ask.
+// send makes one call: a write, or an ask if w is nil. It settles the unknown outcome, or
+// finishes the lane. Otherwise the lane must ask.
 func (l *Lane) send(ctx context.Context, w Write) (Result, error) {
 	if err := l.Err(); err != nil {
 		return Result{}, err
@@ -266,7 +264,7 @@ func (l *Lane) send(ctx context.Context, w Write) (Result, error) {
 			l.onReply(false)
 		}
 		if !ask && refused {
-			l.sent-- // not even the record changed: the number may go again
+			l.sent-- // the ledger did not even change the record, so the number may be sent again
 			l.settled()
 		}
 		return Result{}, err
@@ -275,7 +273,7 @@ func (l *Lane) send(ctx context.Context, w Write) (Result, error) {
 	return l.take(reply, ask)
 }
 
-// callContext is the context of a call that is sent now.
+// callContext returns the context of a call that is sent now.
 func (l *Lane) callContext(ctx context.Context) context.Context {
 	if now := time.Now(); l.caller != ctx.Done() || l.until.Before(now.Add(l.callTimeout)) {
 		l.callEnd()
@@ -289,7 +287,7 @@ func (l *Lane) callContext(ctx context.Context) context.Context {
 func (l *Lane) take(reply Reply, ask bool) (Result, error) {
 	if final := finalError(reply.Outcome, reply.Epoch); final != nil {
 		l.finish(final)
-		if !ask { // the write itself was refused; nothing else is owed
+		if !ask { // the write itself was refused, so no outcome is unknown
 			l.settled()
 		}
 		return Result{}, final
@@ -311,9 +309,9 @@ func (l *Lane) take(reply Reply, ask bool) (Result, error) {
 	return Result{}, errNeverHappened
 }
 
-// settle asks, at once and then after growing pauses, until the owed number is
-// settled: its result, or why it did not happen. With l.owed != 0 on return,
-// the error says why it could not be settled. Cause is why the lane has to ask.
+// settle asks, at once and then with growing pauses, until the outcome of number l.owed is
+// known. It returns the result or the reason why there is none. If l.owed != 0 on return, the
+// error says why the outcome is still unknown. cause is the reason for asking.
 func (l *Lane) settle(ctx context.Context, cause error) (Result, error) {
 	for {
 		if err := l.rest(ctx); err != nil {
@@ -327,7 +325,7 @@ func (l *Lane) settle(ctx context.Context, cause error) (Result, error) {
 	}
 }
 
-// settleBefore settles what a call before this one has left.
+// settleBefore settles the outcome that an earlier call left unknown.
 func (l *Lane) settleBefore(ctx context.Context) error {
 	result, err := l.settle(ctx, nil)
 	if w := l.unknown; w != nil && l.owed == 0 {
@@ -337,8 +335,8 @@ func (l *Lane) settleBefore(ctx context.Context) error {
 	return err
 }
 
-// rest waits until the next ask is due, which outlasts the caller: asks of many
-// impatient callers are spaced like those of one.
+// rest waits until the next ask is due. The time is kept across callers, so that many short
+// calls do not ask more often than one long call.
 func (l *Lane) rest(ctx context.Context) error {
 	if wait := time.Until(l.nextAskAt); l.asks > 0 && wait > 0 {
 		timer := time.NewTimer(wait)
@@ -352,7 +350,7 @@ func (l *Lane) rest(ctx context.Context) error {
 		return err
 	}
 	backoff := l.maxBackoff
-	if l.asks < 16 { // beyond, the doubling has passed any sensible bound
+	if l.asks < 16 { // later doublings exceed any sensible bound
 		backoff = min(backoff, firstAskBackoff<<l.asks)
 	}
 	l.asks++

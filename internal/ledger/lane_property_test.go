@@ -12,7 +12,7 @@ import (
 	"seckill/test/virtual"
 )
 
-// faultSteps are what can happen to a call; passing is the likeliest.
+// faultSteps are the things that can happen to a call. pass is the most likely.
 func faultSteps(t *rapid.T) step {
 	delay := time.Duration(rapid.IntRange(1, 5000).Draw(t, "delay_ms")) * time.Millisecond
 	steps := []step{
@@ -26,13 +26,12 @@ func faultSteps(t *rapid.T) step {
 	return steps[rapid.IntRange(0, len(steps)-1).Draw(t, "fault")]
 }
 
-// bubbleTB hides the test's deadline, which must not be asked for where time
-// is not real.
+// bubbleTB hides the test's deadline, because it is in real time.
 type bubbleTB struct{ testing.TB }
 
-// A write that was reported as applied is applied exactly once, one reported
-// as not applied never, an unknown one at most once; whatever happens to
-// requests and replies.
+// Whatever happens to requests and replies, a write that was reported as applied is applied
+// exactly once. One reported as not applied never is, and one with an unknown outcome is
+// applied at most once.
 func TestLaneIsExactlyOnceUnderAnyFaults(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		rapid.Check(bubbleTB{t}, func(rt *rapid.T) {
@@ -51,7 +50,7 @@ func TestLaneIsExactlyOnceUnderAnyFaults(t *testing.T) {
 				wait := time.Duration(rapid.IntRange(1, 3000).Draw(rt, "wait_ms")) * time.Millisecond
 				ctx, cancel := context.WithTimeout(context.Background(), wait)
 				if rapid.IntRange(0, 3).Draw(rt, "probe") == 0 {
-					_ = lane.Probe(ctx) // at any time, heard or not, it does no harm
+					_ = lane.Probe(ctx) // a probe is allowed at any time
 					cancel()
 					continue
 				}
@@ -76,7 +75,7 @@ func TestLaneIsExactlyOnceUnderAnyFaults(t *testing.T) {
 			if err != nil {
 				rt.Fatalf("the lane did not recover: %v", err)
 			}
-			virtual.Sleep(time.Minute) // let what is late arrive
+			virtual.Sleep(time.Minute) // let late messages arrive
 
 			for i, a := range attempts {
 				count := applied(t, r, a.write)

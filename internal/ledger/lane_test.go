@@ -17,7 +17,7 @@ import (
 
 var testShard = ledger.Shard{Product: 7, Group: 7, Epoch: 1}
 
-// reference is an open shard with plenty of stock.
+// reference returns an open shard with plenty of stock.
 func reference(t testing.TB) *ledgertest.Reference {
 	t.Helper()
 	r := ledgertest.NewReference()
@@ -31,7 +31,7 @@ func reference(t testing.TB) *ledgertest.Reference {
 	return r
 }
 
-// step is what a scripted ledger does with one call.
+// step handles one call of a scripted ledger.
 type step func(ctx context.Context, l ledger.Ledger, req ledger.Request) (ledger.Reply, error)
 
 var errBroken = errors.New("connection broken")
@@ -63,7 +63,7 @@ func say(outcome ledger.Outcome, epoch uint64) step {
 	}
 }
 
-// slowReply executes at once and answers after d.
+// slowReply executes a call at once and answers after d.
 func slowReply(d time.Duration) step {
 	return func(ctx context.Context, l ledger.Ledger, req ledger.Request) (ledger.Reply, error) {
 		reply, err := l.Do(ctx, req)
@@ -76,7 +76,7 @@ func slowReply(d time.Duration) step {
 	}
 }
 
-// slowRequest executes after d, even if the caller has left by then.
+// slowRequest executes a call after d, also if the caller has left by then.
 func slowRequest(d time.Duration) step {
 	return func(ctx context.Context, l ledger.Ledger, req ledger.Request) (ledger.Reply, error) {
 		type answer struct {
@@ -97,8 +97,7 @@ func slowRequest(d time.Duration) step {
 	}
 }
 
-// scripted plays its steps, one per call, and passes calls on when they are
-// used up.
+// scripted uses one step per call, and then passes calls on to the ledger.
 type scripted struct {
 	ledger.Ledger
 	mu    sync.Mutex
@@ -126,7 +125,7 @@ func (s *scripted) numbers() (all []uint64) {
 	return all
 }
 
-// reserveOne is a claim of a buyer of its own.
+// reserveOne returns a claim of a new buyer.
 func reserveOne(n int) ledger.Reserve {
 	no := seckill.NewOrderNo(time.UnixMilli(int64(n+1)), testShard.Product, uint64(n))
 	return ledger.Reserve{Claims: []seckill.Claim{{OrderNo: no, Buyer: no.String(), Quantity: 1}}}
@@ -137,7 +136,7 @@ func accepted(result ledger.Result, w ledger.Reserve) bool {
 		result.Verdicts[0].OrderNo == w.Claims[0].OrderNo
 }
 
-// applied is how often the write was applied: each time, it made an entry.
+// applied returns how often the write was applied, by its outbox entries.
 func applied(t testing.TB, r *ledgertest.Reference, w ledger.Reserve) int {
 	t.Helper()
 	count := 0
@@ -159,10 +158,10 @@ func TestLaneSettlesEveryKindOfFault(t *testing.T) {
 	const never = time.Hour
 	tests := map[string]struct {
 		steps   []step
-		wait    time.Duration // of the caller
-		err     error         // nil: a result
+		wait    time.Duration // the caller's timeout
+		err     error         // nil if there is a result
 		applied int           // how often the write was applied in the end
-		numbers []uint64      // sent by the call and by a good one after it
+		numbers []uint64      // sent by the call and by a successful one after it
 	}{
 		"a good call": {nil, never, nil, 1, []uint64{1, 2}},
 		"lost reply is learned by an ask": {
@@ -222,7 +221,7 @@ func TestLaneSettlesEveryKindOfFault(t *testing.T) {
 				if err != nil || !accepted(result, second) {
 					t.Errorf("the next call: %+v, %v", result, err)
 				}
-				virtual.Sleep(2 * time.Minute) // let what is late arrive
+				virtual.Sleep(2 * time.Minute) // let late messages arrive
 				if got := applied(t, r, first); got != test.applied {
 					t.Errorf("applied %d times, want %d", got, test.applied)
 				}
@@ -335,8 +334,8 @@ func TestLaneNoticesALedgerThatForgotWhatItHeard(t *testing.T) {
 	}
 }
 
-// A call lasts for CallTimeout, so that a lane over a ledger that never answers
-// asks, and ends with its caller's context.
+// A call lasts for CallTimeout. If the ledger never answers, the lane asks until its caller's
+// context ends.
 func TestLaneReturnsWithinItsContextWhenTheLedgerIsSilent(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		silent := func(ctx context.Context, _ ledger.Ledger, _ ledger.Request) (ledger.Reply, error) {
@@ -384,7 +383,7 @@ func TestLaneTellsWhetherTheLedgerAnswers(t *testing.T) {
 					CallTimeout: time.Second, OnReply: func(answered bool) { told = append(told, answered) },
 				})
 				_, _ = lane.Do(context.Background(), reserveOne(1))
-				virtual.Sleep(time.Minute) // let what is late arrive
+				virtual.Sleep(time.Minute) // let late messages arrive
 				if !slices.Equal(told, tt.want) {
 					t.Errorf("told %v, want %v", told, tt.want)
 				}
@@ -404,7 +403,7 @@ func TestLaneProbesUntilTheLedgerAnswers(t *testing.T) {
 		if result, err := lane.Do(t.Context(), w); err != nil || !accepted(result, w) {
 			t.Fatalf("Do after a probe: %+v, %v", result, err)
 		}
-		if calls := len(l.numbers()); calls != 12 { // ten lost asks, one heard, the write
+		if calls := len(l.numbers()); calls != 12 { // ten lost asks, one answered ask, the write
 			t.Errorf("%d calls", calls)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -476,7 +475,7 @@ func TestLanesAreDifferentProcesses(t *testing.T) {
 	}
 }
 
-// applies answers every call without doing anything.
+// applies answers every call as applied, without an effect.
 type applies struct{ ledger.Ledger }
 
 func (applies) Do(context.Context, ledger.Request) (ledger.Reply, error) {

@@ -7,8 +7,8 @@ import (
 	"seckill/internal/ledger"
 )
 
-// Audit counts the marks stripe by stripe, each in a step of its own: calls are
-// served in between.
+// Audit counts the marks stripe by stripe, each in a call of its own, so that other calls run
+// in between.
 func (l *Ledger) Audit(ctx context.Context, shard ledger.Shard) (ledger.Audit, error) {
 	var counted ledger.Audit
 	var first figures

@@ -14,7 +14,7 @@ import (
 // formatVersion is the first byte of every body in the file.
 const formatVersion = 1
 
-// Bounds of what a body may hold; a decoder trusts no length beyond them.
+// Bounds of a body. A decoder accepts no length beyond them.
 const (
 	maxTextBytes = 1024
 	maxQuantity  = math.MaxInt32
@@ -34,8 +34,7 @@ var (
 	errRange   = errors.New("number out of range")
 )
 
-// sealContext is what a checksum covers beside the body, so that a body that
-// strayed to another row is noticed.
+// sealContext is covered by a body's checksum, so that a body in the wrong row is noticed.
 type sealContext [5]uint64
 
 func (c sealContext) sum(body []byte) uint32 {
@@ -83,8 +82,8 @@ func appendBool(b []byte, v bool) []byte {
 	return append(b, 0)
 }
 
-// decoder reads a payload. Its first error sticks; what it returns after that
-// is zero, so that callers check once at the end.
+// decoder reads a payload. Its first error sticks. After it all values are zero, so that
+// callers check once at the end.
 type decoder struct {
 	b   []byte
 	err error
@@ -116,7 +115,7 @@ func (d *decoder) varint() int64 {
 	return v
 }
 
-// below reads a number that must not exceed most.
+// below reads a number of at most most.
 func (d *decoder) below(most uint64) uint64 {
 	v := d.uvarint()
 	if v > most {
@@ -126,11 +125,11 @@ func (d *decoder) below(most uint64) uint64 {
 	return v
 }
 
-// units reads an amount that must not be negative.
+// units reads an amount that is not negative.
 func (d *decoder) units() int64 { return int64(d.below(math.MaxInt64)) }
 
-// count reads the number of items that follow, each of at least size bytes:
-// a hostile count fails before anything is allocated for it.
+// count reads the number of items that follow, each of at least size bytes. A forged count
+// fails before anything is allocated for it.
 func (d *decoder) count(size int) int {
 	return int(d.below(uint64(len(d.b) / size)))
 }
@@ -168,7 +167,7 @@ func (d *decoder) time() time.Time {
 
 func (d *decoder) bool() bool { return d.below(1) == 1 }
 
-// end returns the first error, or one if the payload goes on.
+// end returns the first error, or an error if the payload has more bytes.
 func (d *decoder) end() error {
 	if d.err == nil && len(d.b) > 0 {
 		d.fail(errTrail)

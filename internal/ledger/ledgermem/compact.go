@@ -11,19 +11,19 @@ import (
 	"seckill/internal/fault"
 )
 
-// Bounds of what a compaction adds to one round, so that nobody in it waits
-// more than a few milliseconds for it.
+// Bounds of the work that a compaction adds to one round, so that the round's callers wait at
+// most a few milliseconds longer.
 const (
 	stepBytes   = 256 << 10 // of snapshots; one piece may be larger
-	stepScan    = 4096      // pieces looked at
+	stepScan    = 4096      // pieces examined
 	trimRows    = 2048
 	sweepPieces = 8
 	pageBytes   = 4096
-	commitPages = 3 // pages that a commit writes beside its bodies, roughly
+	commitPages = 3 // approximate pages that a commit writes besides its bodies
 )
 
-// growth counts what was written since the last cycle and checkpoint. It is
-// the scribe's, except for the sizes that cycles set.
+// growth counts the writes since the last cycle and checkpoint. Only the scribe uses it, except
+// for the sizes that cycles set.
 type growth struct {
 	rows, bytes int64
 	pages       int64
@@ -31,7 +31,7 @@ type growth struct {
 	cycle       sync.Mutex   // one cycle at a time
 }
 
-// noteGrowth wakes the compactor and the checkpointer when they are due.
+// noteGrowth wakes compactor and checkpointer when they are due.
 func (l *Ledger) noteGrowth(rows, bytes int) {
 	g := &l.growth
 	g.rows += int64(rows)
@@ -54,7 +54,7 @@ func wake(signal chan struct{}) {
 	}
 }
 
-// checkpointer copies the write-ahead log into the file beside the scribe.
+// checkpointer copies the write-ahead log into the file, concurrently with the scribe.
 func (l *Ledger) checkpointer() {
 	ctx, cancel := l.untilStop()
 	defer cancel()
@@ -73,7 +73,7 @@ func (l *Ledger) checkpointer() {
 	}
 }
 
-// compactor runs a cycle whenever enough was written.
+// compactor runs a cycle after enough writes.
 func (l *Ledger) compactor() {
 	ctx, cancel := l.untilStop()
 	defer cancel()
@@ -89,7 +89,7 @@ func (l *Ledger) compactor() {
 	}
 }
 
-// untilStop is a context that ends when the ledger is shut down.
+// untilStop returns a context that ends when the ledger is shut down.
 func (l *Ledger) untilStop() (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -102,13 +102,13 @@ func (l *Ledger) untilStop() (context.Context, context.CancelFunc) {
 	return ctx, cancel
 }
 
-// cycle is one compaction: all pieces that are dirty at its start are written,
-// then rows up to the floor are trimmed.
+// cycle is one compaction. It writes all pieces that are dirty at its start, and then deletes
+// rows up to the floor.
 type cycle struct {
 	*Ledger
 	shards []*shard
 	epochs []uint64 // of the shards, at the start
-	shard  int      // where the scan is
+	shard  int      // position of the scan
 	stripe int
 
 	newFloor uint64
@@ -117,7 +117,7 @@ type cycle struct {
 	deleted  int64 // rows
 }
 
-// Compact runs one compaction cycle now, beside all other work.
+// Compact runs one compaction cycle now, concurrently with other calls.
 func (l *Ledger) Compact(ctx context.Context) error {
 	l.growth.cycle.Lock()
 	defer l.growth.cycle.Unlock()
@@ -134,8 +134,8 @@ func (l *Ledger) Compact(ctx context.Context) error {
 	return nil
 }
 
-// begin fixes the floor: each piece is written later than now, or was clean
-// now, so none of them will need a row up to here.
+// begin sets the floor. Each piece is clean now or will be written later, so none will need a
+// row up to the floor.
 func (c *cycle) begin(ctx context.Context) error {
 	return c.submit(ctx, func(r *round) error {
 		c.newFloor = r.lastSeq()
@@ -209,9 +209,9 @@ func putSnapshot(ctx context.Context, conn *sql.Conn, key pieceKey, seq uint64, 
 	return nil
 }
 
-// sweepOld deletes stripes of older epochs, and of installs that failed. The
-// figures in the file are of the epochs at the start or of higher ones by now,
-// so no start will ask for them.
+// sweepOld deletes stripes of older epochs and of failed installs. The figures in the file have
+// the epochs at the start of the cycle or higher ones, so no later start loads the deleted
+// stripes.
 func (c *cycle) sweepOld(ctx context.Context) error {
 	for i, sh := range c.shards {
 		if err := c.sweep(ctx, sh.key, 0, c.epochs[i]-1); err != nil {
@@ -240,7 +240,7 @@ func (l *Ledger) sweep(ctx context.Context, key shardKey, from, to uint64) error
 	return nil
 }
 
-// trim raises the floor and deletes rows up to it that nobody waits for.
+// trim raises the floor and deletes rows up to it that are not needed.
 func (c *cycle) trim(ctx context.Context) error {
 	fault.Point("ledger.compact.between")
 	if err := c.chore(ctx, c.raiseFloor); err != nil {
@@ -267,8 +267,8 @@ func (c *cycle) raiseFloor(ctx context.Context, conn *sql.Conn) error {
 	return err
 }
 
-// trimSome looks at some rows behind one, and deletes those that no start
-// needs: entries that wait stay, and the witness. It returns where to go on.
+// trimSome examines rows after from and deletes those that no start needs. It keeps
+// unacknowledged entries and the witness. It returns the position where to continue.
 func trimSome(ctx context.Context, conn *sql.Conn, from int64) (to, deleted int64, more bool, err error) {
 	var last sql.NullInt64
 	if err := conn.QueryRowContext(ctx, query("select_trim"), from, trimRows).Scan(&last); err != nil || !last.Valid {

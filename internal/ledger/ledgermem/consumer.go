@@ -12,10 +12,10 @@ import (
 	"seckill/internal/queue"
 )
 
-// outboxQueue is the ledger seen as a queue.
+// outboxQueue is the ledger's outbox as a queue.
 type outboxQueue Ledger
 
-// Consumer joins the workers.
+// Consumer adds a worker.
 func (q *outboxQueue) Consumer(ctx context.Context, name string) (queue.Consumer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -27,13 +27,12 @@ func (q *outboxQueue) Consumer(ctx context.Context, name string) (queue.Consumer
 	return c, nil
 }
 
-// Relay joins as a consumer; the embedded queue counts neither workers nor
-// relays.
+// Relay adds a consumer. The embedded queue counts neither workers nor relays.
 func (q *outboxQueue) Relay(ctx context.Context, name string) (queue.Consumer, error) {
 	return q.Consumer(ctx, name)
 }
 
-// Stats reads the figures of what is not acknowledged.
+// Stats returns the figures of unacknowledged entries.
 func (q *outboxQueue) Stats(ctx context.Context, product uint32) (queue.Stats, error) {
 	if err := ctx.Err(); err != nil {
 		return queue.Stats{}, err
@@ -41,7 +40,7 @@ func (q *outboxQueue) Stats(ctx context.Context, product uint32) (queue.Stats, e
 	return q.outbox.stats(product), nil
 }
 
-// Waiting lists the products of the index.
+// Waiting lists the products with unacknowledged entries.
 func (q *outboxQueue) Waiting(ctx context.Context) ([]uint32, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -49,7 +48,7 @@ func (q *outboxQueue) Waiting(ctx context.Context) ([]uint32, error) {
 	return q.outbox.waiting(), nil
 }
 
-// Find looks for an order among the product's oldest entries that wait.
+// Find looks for an order in the product's oldest unacknowledged entries.
 func (q *outboxQueue) Find(ctx context.Context, product uint32, no seckill.OrderNo, most int) (seckill.Entry, bool, error) {
 	for entry, err := range q.oldest(ctx, product, most) {
 		if err != nil {
@@ -62,7 +61,7 @@ func (q *outboxQueue) Find(ctx context.Context, product uint32, no seckill.Order
 	return seckill.Entry{}, false, nil
 }
 
-// Unacknowledged reads the product's entries that wait.
+// Unacknowledged reads the product's unacknowledged entries.
 func (q *outboxQueue) Unacknowledged(ctx context.Context, product uint32, see func(seckill.Entry) error) error {
 	for entry, err := range q.oldest(ctx, product, math.MaxInt) {
 		if err != nil {
@@ -75,7 +74,7 @@ func (q *outboxQueue) Unacknowledged(ctx context.Context, product uint32, see fu
 	return nil
 }
 
-// oldest walks over the product's oldest entries that wait.
+// oldest iterates over the product's oldest unacknowledged entries.
 func (q *outboxQueue) oldest(ctx context.Context, product uint32, most int) iter.Seq2[seckill.Entry, error] {
 	return func(yield func(seckill.Entry, error) bool) {
 		for _, it := range q.outbox.oldest(product, most) {
@@ -89,9 +88,8 @@ func (q *outboxQueue) oldest(ctx context.Context, product uint32, most int) iter
 
 var errConsumerClosed = errors.New("the consumer is closed")
 
-// consumer is one worker's end of the queue. Its fields are under the
-// outbox's lock. It lives in the ledger's own process, and ends by Close or with
-// the ledger.
+// consumer is one worker's end of the queue. The outbox's lock guards its fields. It lives in
+// the ledger's process, and ends by Close or with the ledger.
 type consumer struct {
 	ledger   *Ledger
 	name     string
@@ -120,7 +118,7 @@ func (c *consumer) Receive(ctx context.Context, max int) ([]queue.Delivery, erro
 	}
 }
 
-// take is one try; without success it returns what to wait for.
+// take tries once. If it finds nothing, it returns the channel to wait for.
 func (c *consumer) take(max int) ([]item, <-chan struct{}, error) {
 	o := c.ledger.outbox
 	o.mu.Lock()
@@ -148,7 +146,7 @@ func (c *consumer) deliver(taken []item) ([]queue.Delivery, error) {
 	return deliveries, nil
 }
 
-// Ack acknowledges deliveries durably, after the witness was found.
+// Ack acknowledges deliveries durably, if the journal has the witness.
 func (c *consumer) Ack(ctx context.Context, done []queue.Delivery, witness queue.ID) error {
 	l := c.ledger
 	ids := make([]queue.ID, len(done))
@@ -182,9 +180,9 @@ func (l *Ledger) raise(r *round, witness queue.ID) {
 	r.undo.add(func() { l.witness = old })
 }
 
-// knows reports whether the journal has, or is known to have had, the witness.
-// A row below the highest witness may be trimmed: that the higher one is here
-// says that this one was, since a journal loses its end, not its middle.
+// knows reports whether the journal has, or had, the witness. A row below the highest witness
+// may be deleted. But a journal loses rows only at its end, so if it has the higher witness, it
+// had the lower one too.
 func (l *Ledger) knows(witness queue.ID) (bool, error) {
 	switch {
 	case witness.IsZero() || witness == l.witness:
@@ -204,7 +202,7 @@ func (l *Ledger) knows(witness queue.ID) (bool, error) {
 	return witness.Seq < l.witness.Seq && witness.Seq <= l.floor.Load(), nil
 }
 
-// Nack hands deliveries back at once.
+// Nack returns deliveries to the queue at once.
 func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -222,10 +220,10 @@ func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
 	return nil
 }
 
-// Deaths finds none: all consumers are in this process.
+// Deaths is always 0, because all consumers are in this process.
 func (c *consumer) Deaths() int { return 0 }
 
-// Waits looks for entries in the index of those that are not acknowledged.
+// Waits looks entries up in the index of unacknowledged entries.
 func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]queue.State, error) {
 	states := make([]queue.State, len(of))
 	if err := ctx.Err(); err != nil {
@@ -243,7 +241,7 @@ func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]queue.Stat
 	return states, nil
 }
 
-// Close leaves, and hands back what is not acknowledged.
+// Close removes the consumer and returns its unacknowledged entries to the queue.
 func (c *consumer) Close(context.Context) error {
 	c.ledger.outbox.leave(c)
 	return nil

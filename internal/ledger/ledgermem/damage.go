@@ -8,11 +8,11 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// DamageError says that the journal file cannot be trusted. Nothing of a
-// damaged journal is used: an order that it promised could be missing.
+// DamageError means that the journal file cannot be trusted. The ledger uses nothing of a
+// damaged journal, because it might lack a promised order.
 type DamageError struct {
 	Path  string
-	Where string // which row or piece
+	Where string // the row or piece
 	Err   error  // what is wrong there
 }
 
@@ -23,8 +23,8 @@ func (e *DamageError) Error() string {
 
 func (e *DamageError) Unwrap() error { return e.Err }
 
-// damaged makes a DamageError of what SQLite calls corruption, and leaves any
-// other error (no permission, disk full) as it is.
+// damaged makes a DamageError if SQLite reports corruption. It returns any other error (no
+// permission, disk full) as it is.
 func damaged(path, where string, err error) error {
 	var lite *sqlite.Error
 	if errors.As(err, &lite) {

@@ -6,11 +6,10 @@ import (
 	"seckill/internal/ledger"
 )
 
-// notExecuted says that the call changed nothing, and why.
+// notExecuted wraps err to say that the call changed nothing.
 func notExecuted(err error) error { return fmt.Errorf("%w: %w", ledger.ErrNotExecuted, err) }
 
-// do decides a numbered call by the rules that stand on ledger.Ledger, in
-// their order.
+// do decides a numbered call by the rules of ledger.Ledger, in their order.
 func (r *round) do(req *ledger.Request) (ledger.Reply, error) {
 	if err := req.Check(); err != nil {
 		return ledger.Reply{}, notExecuted(err)
@@ -45,7 +44,8 @@ func (r *round) do(req *ledger.Request) (ledger.Reply, error) {
 	return reply, nil
 }
 
-// shardOf finds an open shard of the asked epoch, or says what is there.
+// shardOf returns an open shard of the given epoch, or the outcome that explains why there is
+// none.
 func (r *round) shardOf(want ledger.Shard) (*shard, ledger.Outcome) {
 	sh := r.state.shards[keyOf(want)]
 	switch {
@@ -59,9 +59,9 @@ func (r *round) shardOf(want ledger.Shard) (*shard, ledger.Outcome) {
 	return sh, 0
 }
 
-// hear takes what the process has heard: it closes the shard and reports false
-// if that is more than the ledger ever said, else it drops the verdicts heard
-// and returns the process's record.
+// hear processes the highest reply that the process has received. If that is more than the
+// ledger ever answered, it closes the shard and reports false. Otherwise it drops the received
+// verdicts and returns the process's record.
 func (r *round) hear(sh *shard, call ledger.Call) (*record, bool) {
 	rec := sh.records[call.Process]
 	if rec == nil {
@@ -92,8 +92,8 @@ func (r *round) hear(sh *shard, call ledger.Call) (*record, bool) {
 	return rec, true
 }
 
-// beat decides one heartbeat. It makes no record, because a process that has
-// heard nothing has nothing to lose, and drops no verdicts: calls do.
+// beat decides one heartbeat. It makes no record, because a process without replies cannot lose
+// any. It drops no verdicts, because calls do.
 func (r *round) beat(b ledger.Beat) ledger.Outcome {
 	sh, outcome := r.shardOf(b.Shard)
 	if outcome != 0 {

@@ -11,17 +11,17 @@ import (
 	"seckill/internal/ledger"
 )
 
-// Install replaces the product's figures and marks on one shard by those of a
-// new epoch, closed, over a lower epoch only. The caller's goroutine makes the
-// stripes and writes them as snapshots, some per round, so that a million marks
-// hold up nobody. Nothing reads them before the row that makes their epoch the
-// shard's; those of an install that fails are swept by one that does not.
+// Install replaces the product's figures and marks on one shard by those of a new epoch,
+// closed, over a lower epoch only. The caller's goroutine makes the stripes and writes them as
+// snapshots, some per round, so that other calls do not wait for a million marks. The stripes
+// are not read before the row that makes their epoch the shard's. Stripes of a failed install
+// are deleted by the next successful one.
 func (l *Ledger) Install(ctx context.Context, a ledger.Allotment, marks iter.Seq2[ledger.Mark, error]) (uint64, error) {
 	in, err := gather(a, marks)
 	if err != nil {
 		return 0, fmt.Errorf("install: %w", err)
 	}
-	select { // two of one epoch must not mix their stripes
+	select { // two installs of one epoch must not mix their stripes
 	case l.installing <- struct{}{}:
 	case <-ctx.Done():
 		return 0, fmt.Errorf("install: %w", notExecuted(ctx.Err()))
@@ -44,7 +44,7 @@ func (l *Ledger) install(ctx context.Context, in *newEpoch) (epoch uint64, err e
 	if err != nil || epoch >= in.Shard.Epoch {
 		return epoch, err
 	}
-	// What a failed attempt at this epoch left must not be taken for this one's.
+	// Delete the stripes of a failed attempt at this epoch.
 	if err := l.sweep(ctx, in.key(), in.Shard.Epoch, in.Shard.Epoch); err != nil {
 		return 0, err
 	}
@@ -64,7 +64,7 @@ func (l *Ledger) install(ctx context.Context, in *newEpoch) (epoch uint64, err e
 	return in.Shard.Epoch, err
 }
 
-// newEpoch is what Install makes of a shard.
+// newEpoch is the content of a shard after Install.
 type newEpoch struct {
 	ledger.Allotment
 	stripes       []stripe
@@ -73,8 +73,8 @@ type newEpoch struct {
 
 func (in *newEpoch) key() shardKey { return keyOf(in.Shard) }
 
-// gather spreads the marks over stripes. Those of one buyer come to stand
-// by number, which is by age.
+// gather distributes the marks over stripes. The marks of one buyer are sorted by number, which
+// means by age.
 func gather(a ledger.Allotment, marks iter.Seq2[ledger.Mark, error]) (*newEpoch, error) {
 	if err := a.Check(); err != nil {
 		return nil, notExecuted(err)
@@ -111,9 +111,9 @@ func gather(a ledger.Allotment, marks iter.Seq2[ledger.Mark, error]) (*newEpoch,
 	return in, nil
 }
 
-// saveSome makes snapshots of some stripes from one on, and returns what writes
-// them, if there are any, and where to go on. They are older than any row of
-// their epoch: number 0.
+// saveSome encodes some stripes from one on. It returns the chore that writes them, if there
+// are any, and the next stripe. Snapshots of an install have row number 0, because they are
+// older than any row of their epoch.
 func (in *newEpoch) saveSome(from int) (save chore, next int) {
 	var keys []pieceKey
 	var bodies [][]byte

@@ -20,15 +20,15 @@ const (
 	journalAppID     = 0x5345434B // "SECK"
 	busyTimeoutMS    = 5000
 	readConns        = 4
-	walKeepBytes     = 64 << 20 // a longer write-ahead log is cut when it restarts
-	checkpointPages  = 1000     // the background checkpoint's pace, SQLite's own default
-	walPressurePages = 16384    // 64 MiB: the scribe checkpoints itself, so that a steady load cannot outrun the other
+	walKeepBytes     = 64 << 20 // a longer write-ahead log is truncated when it restarts
+	checkpointPages  = 1000     // of the background checkpoint; SQLite's default
+	walPressurePages = 16384    // 64 MiB: beyond this the scribe checkpoints too, because the background checkpoint cannot keep up
 )
 
 //go:embed sql
 var sqlFiles embed.FS
 
-// query is a statement's text; a missing file is a mistake of the build.
+// query returns a statement's text. A missing file is a build error, so it panics.
 func query(name string) string {
 	text, err := sqlFiles.ReadFile("sql/" + name + ".sql")
 	if err != nil {
@@ -37,7 +37,7 @@ func query(name string) string {
 	return string(text)
 }
 
-// row is a journal row on its way to the file.
+// row is a journal row to write.
 type row struct {
 	seq   uint64
 	kind  rowKind
@@ -45,15 +45,15 @@ type row struct {
 	body  []byte
 }
 
-// journal is the file: one connection writes, used by the scribe alone; the
-// pool reads and checkpoints.
+// journal is the file. One connection writes, used by the scribe alone. The pool reads and
+// checkpoints.
 type journal struct {
 	path string
 	lock *os.File
 	db   *sql.DB
-	w    *writer // nil after a failed commit, until it could be opened again
+	w    *writer // nil after a failed commit, until it is opened again
 
-	// beforeCommit is a seam where tests make a commit fail.
+	// beforeCommit lets tests make a commit fail.
 	beforeCommit func() error
 }
 
@@ -65,8 +65,8 @@ type writer struct {
 }
 
 func openJournal(ctx context.Context, path string) (_ *journal, err error) {
-	// Not a lock on the database file: closing any descriptor of that file would
-	// strip SQLite's own locks.
+	// The lock is not on the database file, because closing any descriptor of that file would
+	// drop SQLite's own locks.
 	lock, err := datadir.Lock(ctx, path+".lock")
 	if err != nil {
 		return nil, fmt.Errorf("open journal: lock %s.lock; the embedded ledger serves one process: %w", path, err)
@@ -78,9 +78,9 @@ func openJournal(ctx context.Context, path string) (_ *journal, err error) {
 		}
 	}()
 	_, statErr := os.Stat(path)
-	// SQLite would make it as the umask says; it holds buyers.
+	// The file contains buyers, so only its owner may read it. SQLite would use the umask.
 	if f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600); err == nil {
-		f.Close() // an error shows better when SQLite meets it
+		f.Close() // SQLite reports errors better
 	}
 	if j.db, err = sql.Open("sqlite", dsn(path)); err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
@@ -109,7 +109,7 @@ func dsn(path string) string {
 	return "file:" + (&url.URL{Path: path}).EscapedPath() + "?" + pragmas.Encode()
 }
 
-// prepare opens the writing connection and makes or checks the schema.
+// prepare opens the writing connection and creates or checks the schema.
 func (j *journal) prepare(ctx context.Context) error {
 	if err := j.openWriter(ctx); err != nil {
 		return err
@@ -154,9 +154,9 @@ func (j *journal) prepareWriter(ctx context.Context) (err error) {
 	return err
 }
 
-// commit writes a round in one transaction. After an error nothing of it is in
-// the file, except perhaps when the error came from the end itself: last
-// tells.
+// commit writes a round in one transaction. After an error nothing of it is in the file, with
+// one exception: if the COMMIT statement itself failed, the outcome is unknown until last is
+// read.
 func (j *journal) commit(ctx context.Context, r *round) error {
 	if j.w == nil {
 		if err := j.openWriter(ctx); err != nil {
@@ -214,19 +214,18 @@ func (j *journal) write(ctx context.Context, r *round) error {
 	return nil
 }
 
-// dropWriter gives the connection up, and with it any transaction that could
-// not be rolled back.
+// dropWriter gives the connection up, with any transaction that could not be rolled back.
 func (j *journal) dropWriter() {
 	if j.w == nil {
 		return
 	}
-	// The pool closes a connection that reports itself bad.
+	// The pool closes a connection that returns ErrBadConn.
 	_ = j.w.conn.Raw(func(any) error { return driver.ErrBadConn })
 	_ = j.w.conn.Close()
 	j.w = nil
 }
 
-// last is the number of the last row that the file ever had.
+// last returns the number of the last row that the file ever had.
 func (j *journal) last(ctx context.Context) (uint64, error) {
 	var last int64
 	if err := j.db.QueryRowContext(ctx, query("select_last")).Scan(&last); err != nil {
@@ -235,7 +234,7 @@ func (j *journal) last(ctx context.Context) (uint64, error) {
 	return uint64(last), nil
 }
 
-// entryTag reads the tag of an entry row that is still in the file.
+// entryTag returns the tag of an entry row, if it is still in the file.
 func (j *journal) entryTag(ctx context.Context, seq uint64) (tag uint64, ok bool, err error) {
 	var kind int64
 	var body []byte
@@ -252,8 +251,8 @@ func (j *journal) entryTag(ctx context.Context, seq uint64) (tag uint64, ok bool
 	return tag, err == nil, err
 }
 
-// checkpoint copies the write-ahead log into the file without blocking the
-// writer, and returns the log's length in pages.
+// checkpoint copies the write-ahead log into the file without blocking the writer. It returns
+// the log's length in pages.
 func (j *journal) checkpoint(ctx context.Context, conn interface {
 	QueryRowContext(context.Context, string, ...any) *sql.Row
 }, mode string) (pages int, err error) {
@@ -264,7 +263,7 @@ func (j *journal) checkpoint(ctx context.Context, conn interface {
 	return pages, nil
 }
 
-// bytes is the size of the file and its write-ahead log.
+// bytes returns the size of the file and its write-ahead log.
 func (j *journal) bytes() (total int64) {
 	for _, path := range []string{j.path, j.path + "-wal"} {
 		if info, err := os.Stat(path); err == nil {
@@ -274,7 +273,7 @@ func (j *journal) bytes() (total int64) {
 	return total
 }
 
-// close may be called again.
+// close may be called several times.
 func (j *journal) close() error {
 	var errs []error
 	if j.w != nil {

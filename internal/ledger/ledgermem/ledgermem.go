@@ -21,17 +21,17 @@ const (
 	defaultProgressEvery = time.Second
 )
 
-// Options tune a ledger; the zero value is good.
+// Options configure a ledger. The zero value works.
 type Options struct {
 	Logger *slog.Logger
 	Now    func() time.Time
 
-	// OnCommit is called by the scribe after every commit: keep it short.
+	// OnCommit is called by the scribe after every commit. It must be short.
 	OnCommit func(rows int, d time.Duration)
 
-	// A compaction cycle begins when so many rows or bytes were written since
-	// the last one. Bytes are raised to the size of the last cycle's
-	// snapshots, so that a large state is not written more often than it grows.
+	// A compaction cycle begins after so many rows or bytes. The bytes are at least the size of
+	// the last cycle's snapshots, so that a large state is not written more often than it
+	// grows.
 	CompactRows  int64
 	CompactBytes int64
 }
@@ -52,7 +52,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Ledger is the embedded ledger; Queue is its outbox.
+// Ledger is the embedded ledger. Queue returns its outbox.
 type Ledger struct {
 	opt     Options
 	log     *slog.Logger
@@ -65,28 +65,28 @@ type Ledger struct {
 	stopped  chan struct{} // the scribe has ended
 	agents   sync.WaitGroup
 
-	// The scribe's own.
+	// Used by the scribe only.
 	cur      round
 	waiting  []*call
-	doubt    bool // the last commit ended in an error that is not settled yet
-	survived bool // how it was settled
+	doubt    bool // the last commit returned an error, and its outcome is not known yet
+	survived bool // its outcome
 	witness  queue.ID
 
 	growth       growth
-	installing   chan struct{} // held by the one Install that writes
+	installing   chan struct{} // held by the Install that writes
 	compactNow   chan struct{}
 	checkpointAt chan struct{}
 	walPages     atomic.Int64
 
 	rows  atomic.Int64  // in the file
-	floor atomic.Uint64 // rows up to here are trimmed, or wait for an acknowledgement
+	floor atomic.Uint64 // rows up to here are deleted, or wait for an acknowledgement
 }
 
 var _ ledger.Ledger = (*Ledger)(nil)
 
-// Open opens or makes the journal at path, loads the state from it, and starts
-// the ledger. A journal that cannot be trusted gives a *DamageError; one that
-// another process holds gives an error at once.
+// Open opens or creates the journal at path, loads the state, and starts the ledger. A journal
+// that cannot be trusted gives a *DamageError. One that another process uses gives an error at
+// once.
 func Open(ctx context.Context, path string, opt Options) (*Ledger, error) {
 	l, err := open(ctx, path, opt)
 	if err != nil {
@@ -123,8 +123,8 @@ func open(ctx context.Context, path string, opt Options) (*Ledger, error) {
 	return l, nil
 }
 
-// Shutdown refuses new calls, finishes those that were taken in, and closes
-// the file. A context that ends leaves the file as a crash would: complete.
+// Shutdown refuses new calls, finishes accepted ones, and closes the file. If ctx ends first,
+// the file is left as after a crash: complete.
 func (l *Ledger) Shutdown(ctx context.Context) error {
 	l.stop.Do(func() {
 		close(l.stopping)
@@ -152,12 +152,12 @@ func (l *Ledger) Shutdown(ctx context.Context) error {
 	return nil
 }
 
-// JournalSize is how many rows the journal file has, and how many bytes with
-// its write-ahead log.
+// JournalSize returns the number of rows of the journal file, and its bytes with the
+// write-ahead log.
 func (l *Ledger) JournalSize() (rows, bytes int64) { return l.rows.Load(), l.journal.bytes() }
 
-// Do performs one numbered call. After a context's error the scribe may still
-// read the request: what it points to must not be changed then.
+// Do performs one numbered call. If the context ended first, the scribe may still read the
+// request: the caller must not change its data.
 func (l *Ledger) Do(ctx context.Context, req ledger.Request) (ledger.Reply, error) {
 	var reply ledger.Reply
 	err := l.submit(ctx, func(r *round) (err error) {
@@ -170,7 +170,7 @@ func (l *Ledger) Do(ctx context.Context, req ledger.Request) (ledger.Reply, erro
 	return reply, nil
 }
 
-// Heartbeat tells what each lane has heard.
+// Heartbeat processes the highest reply that each lane has received.
 func (l *Ledger) Heartbeat(ctx context.Context, beats []ledger.Beat) ([]ledger.Outcome, error) {
 	outcomes := make([]ledger.Outcome, len(beats))
 	err := l.submit(ctx, func(r *round) error {
@@ -198,8 +198,8 @@ func (l *Ledger) SetState(ctx context.Context, want ledger.Shard, state seckill.
 	return l.switchShard(ctx, "set state", want, func(r *round, sh *shard) { r.setState(sh, state, version) })
 }
 
-// Instruct keeps an instruction, has the state of the sale follow it, and returns
-// the one that is kept now.
+// Instruct keeps an instruction, applies its state, and returns the instruction that is kept
+// now.
 func (l *Ledger) Instruct(ctx context.Context, shard ledger.Shard, in seckill.Instruction) (seckill.Instruction, error) {
 	var kept seckill.Instruction
 	err := checkInstruction(&in)
@@ -223,7 +223,7 @@ func checkInstruction(in *seckill.Instruction) error {
 	return nil
 }
 
-// Settle forgets the instruction that has this id.
+// Settle removes the instruction that has this id.
 func (l *Ledger) Settle(ctx context.Context, shard ledger.Shard, id string) error {
 	if err := l.submit(ctx, func(r *round) error { r.settle(shard, id); return nil }); err != nil {
 		return fmt.Errorf("settle an instruction: %w", err)
@@ -275,9 +275,8 @@ func (l *Ledger) Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, 
 	return f, nil
 }
 
-// Held lists the buyer's live orders of the product. It goes through the
-// scribe like everything else, so that it never shows an order whose commit
-// could still fail.
+// Held lists the buyer's live orders of the product. It runs in the scribe, so that it never
+// shows an order whose commit may still fail.
 func (l *Ledger) Held(ctx context.Context, shard ledger.Shard, buyer string) ([]ledger.Holding, error) {
 	var held []ledger.Holding
 	var rows []uint64
@@ -296,11 +295,11 @@ func (l *Ledger) Held(ctx context.Context, shard ledger.Shard, buyer string) ([]
 	return held, nil
 }
 
-// Intact is always true: what waits is indexed from the entries themselves.
+// Intact is always true, because the outbox index is built from the entries themselves.
 func (l *Ledger) Intact(context.Context, ledger.Shard) (bool, error) { return true, nil }
 
-// Now is the ledger's clock.
+// Now returns the time of the ledger's clock.
 func (l *Ledger) Now(context.Context) (time.Time, error) { return l.opt.Now(), nil }
 
-// Queue is the outbox as a queue.
+// Queue returns the outbox as a queue.
 func (l *Ledger) Queue() queue.Queue { return (*outboxQueue)(l) }

@@ -13,13 +13,13 @@ import (
 	"seckill/internal/queue"
 )
 
-// Pace of the loader's words and of what it hands to the outbox.
+// Rows between two progress messages of the loader, and entries that it publishes at a time.
 const (
 	progressRows = 100_000
 	publishBatch = 1024
 )
 
-// piece is a stripe's snapshot that waits for its shard's epoch.
+// piece is a stripe's snapshot until its shard's epoch is known.
 type piece struct {
 	seq   uint64
 	marks map[string]mark
@@ -36,7 +36,7 @@ type loader struct {
 	rows    int64
 	last    uint64
 	bytes   int64
-	found   bool // the witness's row
+	found   bool // whether the witness's row was read
 }
 
 func (l *Ledger) load(ctx context.Context) error {
@@ -58,8 +58,8 @@ func (l *Ledger) load(ctx context.Context) error {
 	return nil
 }
 
-// damaged gives an error of a step its meaning. What neither SQLite nor the
-// context said is a value that is not of its column's type.
+// damaged classifies an error of a step. If neither SQLite nor the context caused it, a value
+// has another type than its column, which is damage.
 func (ld *loader) damaged(ctx context.Context, err error) error {
 	where := fmt.Sprintf("row %d or later", ld.last+1)
 	var lite *sqlite.Error
@@ -129,8 +129,8 @@ func (ld *loader) loadPiece(key pieceKey, seq uint64, body []byte) error {
 	return nil
 }
 
-// attach gives the shard the stripes that snapshots have of its epoch. One
-// without a snapshot was empty at the floor.
+// attach gives the shard the stripes of its epoch from snapshots. A stripe without a snapshot
+// was empty at the floor.
 func (ld *loader) attach(sh *shard) {
 	for i := range sh.stripes {
 		st := &sh.stripes[i]
@@ -143,7 +143,7 @@ func (ld *loader) attach(sh *shard) {
 	}
 }
 
-// loadRows replays the rows upon the snapshots.
+// loadRows replays the rows onto the snapshots.
 func (ld *loader) loadRows(ctx context.Context) error {
 	for _, sh := range ld.state.shards {
 		ld.attach(sh)
@@ -206,7 +206,7 @@ func (ld *loader) loadRow(seq uint64, kind, acked int64, body []byte) error {
 	return ld.replay(seq, rowKind(kind), d)
 }
 
-// index notes an entry that waits, and the witness when it comes by.
+// index adds an unacknowledged entry to the outbox, and notes the witness.
 func (ld *loader) index(seq uint64, waits bool, d decoder, body []byte) error {
 	h := d.entryHead()
 	if d.err != nil {
@@ -237,7 +237,7 @@ func (ld *loader) publish(least int) {
 	}
 }
 
-// check finds what no single row can show.
+// check finds damage that no single row shows.
 func (ld *loader) check(context.Context) error {
 	if !ld.witness.IsZero() && !ld.found {
 		return ld.damage(fmt.Sprintf("row %d", ld.witness.Seq), errors.New("the last entry that the store confirmed is missing"))

@@ -8,22 +8,20 @@ import (
 	"seckill"
 )
 
-// order is one order in a buyer's mark. A released order with a key stays with
-// quantity 0, because its key is known until the epoch ends, and one that was
-// dead at the install came so; one without a key is dropped.
+// order is one order in a buyer's mark. A dead order with a key stays with quantity 0, because
+// its key is known until the epoch ends. A dead order without a key is removed.
 type order struct {
 	no       seckill.OrderNo
 	key      string
-	row      uint64 // its outbox entry; 0 if it came by an install
+	row      uint64 // its outbox entry; 0 if an install wrote it
 	quantity uint32
 }
 
 func (o *order) live() bool { return o.quantity > 0 }
 
-// mark is what one shard remembers of a buyer for one product, oldest order
-// first. Most buyers have one order, which stands inline; what more points to
-// is not changed in place once another could see it, so that an old copy of a
-// mark undoes a change.
+// mark is a buyer's orders of one product on one shard, oldest first. Most buyers have one
+// order, which is stored inline. The slice behind more is not changed in place once another
+// copy shares it, so an old copy of a mark can undo a change.
 type mark struct {
 	first order
 	more  *[]order
@@ -52,7 +50,7 @@ func (m *mark) size() int {
 	return 1 + len(*m.more)
 }
 
-// liveUnits is the sum of the live orders' units.
+// liveUnits returns the units of the live orders.
 func (m *mark) liveUnits() (units int64) {
 	for i := range m.size() {
 		units += int64(m.at(i).quantity)
@@ -60,7 +58,7 @@ func (m *mark) liveUnits() (units int64) {
 	return units
 }
 
-// returned is how many orders are dead.
+// returned returns the number of dead orders.
 func (m *mark) returned() (orders int) {
 	for i := range m.size() {
 		if !m.at(i).live() {
@@ -70,7 +68,7 @@ func (m *mark) returned() (orders int) {
 	return orders
 }
 
-// byKey is the order that the key asked for, live or not.
+// byKey returns the order with the key, live or dead.
 func (m *mark) byKey(key string) *order {
 	if key == "" {
 		return nil
@@ -83,7 +81,7 @@ func (m *mark) byKey(key string) *order {
 	return nil
 }
 
-// find is the index of the live order with this number, or -1.
+// find returns the index of the live order with this number, or -1.
 func (m *mark) find(no seckill.OrderNo) int {
 	for i := range m.size() {
 		if o := m.at(i); o.no == no && o.live() {
@@ -93,7 +91,7 @@ func (m *mark) find(no seckill.OrderNo) int {
 	return -1
 }
 
-// with is the mark and one more order, the newest.
+// with returns the mark with one more order, the newest.
 func (m mark) with(o order) mark {
 	if m.empty() {
 		m.first = o
@@ -103,13 +101,13 @@ func (m mark) with(o order) mark {
 	if m.more != nil {
 		grown = *m.more
 	}
-	grown = append(grown, o) // beyond the length that older copies see
+	grown = append(grown, o) // beyond the length of older copies
 	m.more = &grown
 	return m
 }
 
-// without is the mark after the release of its i-th order. What more points to
-// is copied before it changes, unless it is the caller's own copy already.
+// without returns the mark after the release of its i-th order. It copies the slice behind more
+// first, unless own says that the caller has copied it already.
 func (m mark) without(i int, own bool) mark {
 	if m.more != nil && !own {
 		more := slices.Clone(*m.more)
@@ -130,11 +128,11 @@ func (m mark) without(i int, own bool) mark {
 	return m
 }
 
-// stripe is the marks of one part of a shard's buyers: the piece in which
-// marks are written by the compactor.
+// stripe has the marks of one part of a shard's buyers. The compactor writes marks stripe by
+// stripe.
 type stripe struct {
 	marks   map[string]mark
-	changed uint64 // last row that touched it
+	changed uint64 // last row that changed it
 	saved   uint64 // its snapshot contains rows up to here
 }
 
@@ -149,19 +147,18 @@ func (s *stripe) put(buyer string, m mark) {
 	s.marks[buyer] = m
 }
 
-// unitsPerStripe keeps a stripe's snapshot below 100 KB or so for one-unit
-// orders: the scribe encodes one in well under a millisecond.
+// unitsPerStripe keeps a stripe's snapshot below about 100 KB for one-unit orders. The scribe
+// encodes one in well under a millisecond.
 const unitsPerStripe = 1024
 
-// stripesFor is how many stripes a shard of so many units gets: a power of two.
+// stripesFor returns the number of stripes for so many units, a power of two.
 func stripesFor(units int64) int {
 	n := min(max(units/unitsPerStripe, 1), maxStripes)
 	return 1 << (bits.Len64(uint64(n) - 1))
 }
 
-// stripeOf is a buyer's stripe. The hash stands in files by its consequences:
-// it must not change within a format version. It is mixed beyond FNV-1a,
-// because a home shard is that hash modulo the shards.
+// stripeOf returns a buyer's stripe. Files depend on the hash, so it must not change within a
+// format version. It mixes more than FNV-1a, because a home shard is FNV-1a modulo the shards.
 func stripeOf[T string | []byte](buyer T, stripes int) int {
 	hash := uint64(14695981039346656037)
 	for i := range len(buyer) {
@@ -171,9 +168,9 @@ func stripeOf[T string | []byte](buyer T, stripes int) int {
 	return int(hash >> 40 & uint64(stripes-1))
 }
 
-// textArena clones texts into shared chunks: marks live as long as the epoch,
-// so that one allocation per text would only cost rounding and garbage
-// collection, and a caller's string may hang on to a whole request.
+// textArena copies texts into shared chunks. Marks live as long as the epoch, so one allocation
+// per text would only waste memory and garbage collection. A caller's string could keep a whole
+// request in memory.
 type textArena struct{ chunk strings.Builder }
 
 const arenaChunk = 8 << 10

@@ -15,38 +15,39 @@ import (
 // stream is the one stream of the embedded queue.
 const stream = "journal"
 
-// item is one unacknowledged entry in the outbox's index: 64 bytes, and 8 in its product's list.
+// item is one unacknowledged entry in the outbox's index. It takes 64 bytes, and 8 in its
+// product's list.
 type item struct {
 	seq, tag uint64
 	at       int64 // Unix nanoseconds
 	product  uint32
 	claims   uint32
-	owner    uint32 // serial of the consumer that has it; 0 for none
-	acked    bool   // a gap, until the index is packed
-	body     []byte // the row's
+	owner    uint32 // serial of its consumer; 0 for none
+	acked    bool   // then it is a gap, until the index is packed
+	body     []byte // the body of its row
 }
 
 func (it *item) id() queue.ID { return queue.ID{Stream: stream, Seq: it.seq, Tag: it.tag} }
 
-// productFigures are the sums of one product's unacknowledged entries.
+// productFigures has the sums of one product's unacknowledged entries.
 type productFigures struct {
 	entries, claims int64
-	seqs            []uint64 // in order; acknowledged ones leave when they come to the front
+	seqs            []uint64 // in order; acknowledged ones are removed when they reach the front
 }
 
-// outbox indexes the unacknowledged entries and knows who has which. The
-// scribe publishes and settles; consumers take and give back.
+// outbox is the index of unacknowledged entries and their consumers. The scribe publishes and
+// settles entries, and consumers take and return them.
 type outbox struct {
 	mu        sync.Mutex
 	items     []item // by seq, with gaps
 	gaps      int
-	next      int      // items before it are with a consumer, returned, or gaps
-	returned  []uint64 // given back, in order
+	next      int      // earlier items are with a consumer, returned, or gaps
+	returned  []uint64 // returned by consumers, in order
 	products  map[uint32]*productFigures
 	total     productFigures
 	consumers map[uint32]*consumer
 	serial    uint32
-	wake      chan struct{} // closed and replaced when something can be taken
+	wake      chan struct{} // closed and replaced when an entry becomes available
 	closed    bool
 }
 
@@ -71,7 +72,7 @@ func (o *outbox) close() {
 	o.signal()
 }
 
-// publish makes committed entries deliverable.
+// publish makes committed entries available.
 func (o *outbox) publish(entries []item) {
 	if len(entries) == 0 {
 		return
@@ -94,7 +95,7 @@ func (o *outbox) publish(entries []item) {
 	o.signal()
 }
 
-// find is the item with this number, nil if it is acknowledged or unknown.
+// find returns the item with this number, or nil if it is acknowledged or unknown.
 func (o *outbox) find(seq uint64) *item {
 	i, ok := slices.BinarySearchFunc(o.items, seq, func(it item, seq uint64) int { return cmp.Compare(it.seq, seq) })
 	if !ok || o.items[i].acked {
@@ -103,7 +104,7 @@ func (o *outbox) find(seq uint64) *item {
 	return &o.items[i]
 }
 
-// pending filters ids to the entries that wait for an acknowledgement.
+// pending returns those of the ids whose entries are unacknowledged.
 func (o *outbox) pending(ids []queue.ID) (seqs []uint64) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -115,7 +116,7 @@ func (o *outbox) pending(ids []queue.ID) (seqs []uint64) {
 	return seqs
 }
 
-// settle takes acknowledged entries out.
+// settle removes acknowledged entries.
 func (o *outbox) settle(seqs []uint64) {
 	if len(seqs) == 0 {
 		return
@@ -124,7 +125,7 @@ func (o *outbox) settle(seqs []uint64) {
 	defer o.mu.Unlock()
 	for _, seq := range seqs {
 		it := o.find(seq)
-		if it == nil { // twice in one round
+		if it == nil { // given twice in one round
 			continue
 		}
 		if c := o.consumers[it.owner]; c != nil {
@@ -144,8 +145,8 @@ func (o *outbox) settle(seqs []uint64) {
 	o.pack()
 }
 
-// forward drops acknowledged numbers from the front of a product's list, so
-// that the first is the oldest that waits.
+// forward drops acknowledged numbers from the front of a product's list, so that the first one
+// is the oldest unacknowledged entry.
 func (o *outbox) forward(product uint32, p *productFigures) {
 	if p.entries == 0 {
 		delete(o.products, product)
@@ -156,8 +157,8 @@ func (o *outbox) forward(product uint32, p *productFigures) {
 	}
 }
 
-// pack drops gaps: those at the front at once, the rest when they are half of
-// the index, so that one stuck entry does not hold memory for all behind it.
+// pack drops gaps: those at the front at once, the others when they are half of the index. So
+// one stuck entry does not keep memory for all entries behind it.
 func (o *outbox) pack() {
 	front := 0
 	for front < len(o.items) && o.items[front].acked {
@@ -179,8 +180,8 @@ func (o *outbox) pack() {
 	o.next, o.gaps = o.next-before, 0
 }
 
-// takeBatch gives a consumer the oldest free entries of at most max claims
-// together, or one that alone has more.
+// takeBatch gives a consumer the oldest free entries with at most max claims together, or one
+// entry with more.
 func (o *outbox) takeBatch(c *consumer, max int) (taken []item) {
 	claims := 0
 	fits := func(it *item) bool {
@@ -213,7 +214,7 @@ func (o *outbox) takeBatch(c *consumer, max int) (taken []item) {
 	return taken
 }
 
-// giveBack makes a consumer's entries free again.
+// giveBack makes a consumer's entries available again.
 func (o *outbox) giveBack(c *consumer, seqs []uint64) {
 	for _, seq := range seqs {
 		if _, ok := c.inflight[seq]; !ok {
@@ -227,7 +228,7 @@ func (o *outbox) giveBack(c *consumer, seqs []uint64) {
 	o.signal()
 }
 
-// join makes a consumer under a name that no living one has.
+// join adds a consumer with a name that no other consumer has.
 func (o *outbox) join(l *Ledger, name string) (*consumer, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -245,7 +246,7 @@ func (o *outbox) join(l *Ledger, name string) (*consumer, error) {
 	return c, nil
 }
 
-// leave hands back what the consumer has, once.
+// leave removes a consumer and returns its entries, once.
 func (o *outbox) leave(c *consumer) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -256,8 +257,8 @@ func (o *outbox) leave(c *consumer) {
 	delete(o.consumers, c.serial)
 }
 
-// entryOf is the entry of a row with this claim alone, the zero one if it does
-// not wait.
+// entryOf returns the entry of a row with this claim alone, or the zero entry if it is
+// acknowledged.
 func (o *outbox) entryOf(seq uint64, no seckill.OrderNo) (seckill.Entry, error) {
 	o.mu.Lock()
 	it := o.find(seq)
@@ -274,14 +275,13 @@ func (o *outbox) entryOf(seq uint64, no seckill.OrderNo) (seckill.Entry, error) 
 	return entry, nil
 }
 
-// only leaves an entry the claim with this number, and reports whether it is
-// there.
+// only removes all claims but the one with this number, and reports whether the entry has it.
 func only(e *seckill.Entry, no seckill.OrderNo) bool {
 	e.Claims = slices.DeleteFunc(e.Claims, func(c seckill.Claim) bool { return c.OrderNo != no })
 	return len(e.Claims) > 0
 }
 
-// oldest copies at most so many of a product's items, in order.
+// oldest returns at most most of a product's items, in order.
 func (o *outbox) oldest(product uint32, most int) (items []item) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -319,7 +319,7 @@ func (o *outbox) stats(product uint32) queue.Stats {
 	return s
 }
 
-// waiting lists the products that have unacknowledged entries.
+// waiting lists the products with unacknowledged entries.
 func (o *outbox) waiting() []uint32 {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// Ping reports whether the journal can be written: it commits a write that
-// changes nothing. A full disk shows here before a buyer sees it.
+// Ping reports whether the journal can be written. It commits a write that changes nothing, so
+// it notices a full disk before a buyer does.
 func (l *Ledger) Ping(ctx context.Context) error {
 	err := l.chore(ctx, func(ctx context.Context, conn *sql.Conn) error {
 		_, err := conn.ExecContext(ctx, query("touch"))
@@ -19,8 +19,8 @@ func (l *Ledger) Ping(ctx context.Context) error {
 	return nil
 }
 
-// EachBuyer names every buyer whom a limit group remembers, by a live order or
-// by a key. It holds up the scribe: call it before traffic begins.
+// EachBuyer calls see with every buyer that a limit group remembers by a live order or a key.
+// It blocks the scribe, so call it before traffic begins.
 func (l *Ledger) EachBuyer(ctx context.Context, see func(group uint32, buyer string)) error {
 	return l.submit(ctx, func(r *round) error {
 		for _, sh := range r.state.shards {

@@ -10,7 +10,7 @@ import (
 
 var errNoShard = errors.New("effect on a shard that was never installed")
 
-// replay applies a row's effect to the pieces that are older than it.
+// replay applies a row's effect to the pieces that are older than the row.
 func (ld *loader) replay(seq uint64, kind rowKind, d *decoder) error {
 	h := d.head()
 	if d.err != nil {
@@ -28,7 +28,7 @@ func (ld *loader) replay(seq uint64, kind rowKind, d *decoder) error {
 		return errNoShard
 	case h.epoch > sh.epoch || h.epoch < sh.epoch && seq > sh.saved:
 		return fmt.Errorf("effect of epoch %d on a shard of epoch %d", h.epoch, sh.epoch)
-	case h.epoch != sh.epoch: // the snapshot is of a later epoch
+	case h.epoch != sh.epoch: // the snapshot has a later epoch
 		return nil
 	}
 	return ld.replayEffect(seq, kind, sh, d)
@@ -76,7 +76,7 @@ func replayTransfer(seq uint64, kind rowKind, sh *shard, t ledger.Transfer) {
 	}
 }
 
-// replayEntry begins anew behind the row's head, which index has read already.
+// replayEntry reads on after the row's head, which index has read already.
 func (ld *loader) replayEntry(seq uint64, sh *shard, d *decoder) error {
 	d.uint64() // tag
 	d.time()

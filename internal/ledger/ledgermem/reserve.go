@@ -9,8 +9,8 @@ import (
 	"seckill/internal/ledger"
 )
 
-// reserve decides a batch of claims in order, and writes what it accepts as
-// one journal row: the outbox entry.
+// reserve decides a batch of claims in order, and writes the accepted ones as one journal row,
+// which is the outbox entry.
 func (r *round) reserve(sh *shard, s sale, claims []seckill.Claim, adopt bool) []ledger.Verdict {
 	verdicts := make([]ledger.Verdict, len(claims))
 	seq := r.nextSeq()
@@ -44,9 +44,8 @@ func (r *round) reserve(sh *shard, s sale, claims []seckill.Claim, adopt bool) [
 	return verdicts
 }
 
-// decideClaim decides one claim; it changes nothing. A repeated claim is found
-// in the marks of every product of the group, because the store's uniqueness
-// of keys is by group.
+// decideClaim decides one claim without changing anything. It looks for a repeated claim in the
+// marks of every product of the group, because keys are unique per group in the store.
 func (r *round) decideClaim(sh *shard, c *seckill.Claim, adopt bool) ledger.Verdict {
 	var live int64
 	returned := 0
@@ -88,8 +87,8 @@ func (r *round) decideClaim(sh *shard, c *seckill.Claim, adopt bool) ledger.Verd
 	return ledger.Verdict{Code: ledger.VerdictAccepted, OrderNo: c.OrderNo}
 }
 
-// heldInGroup lists the buyer's live orders in the group, newest first: by the
-// row that made them, and within one row in reverse.
+// heldInGroup lists the buyer's live orders in the group, newest first: later rows first, and
+// within one row the later order first.
 func heldInGroup(g *group, buyer string) []seckill.OrderNo {
 	var live []order
 	for _, sh := range g.shards {
@@ -110,12 +109,12 @@ func heldInGroup(g *group, buyer string) []seckill.OrderNo {
 	return held
 }
 
-// release returns the units of those orders that their marks still hold.
+// release returns the units of orders that are still live in their marks.
 func (r *round) release(sh *shard, orders []ledger.ReleaseOrder) []ledger.Verdict {
 	verdicts := make([]ledger.Verdict, len(orders))
 	seq := r.nextSeq()
 	r.picked, r.units = r.picked[:0], r.units[:0]
-	released := make(map[string]bool, len(orders)) // buyers
+	released := make(map[string]bool, len(orders)) // by buyer
 	for i := range orders {
 		o := &orders[i]
 		verdicts[i].Code = ledger.VerdictNotHeld
@@ -134,8 +133,7 @@ func (r *round) release(sh *shard, orders []ledger.ReleaseOrder) []ledger.Verdic
 	return verdicts
 }
 
-// held lists the buyer's live orders of the product, newest first, and the
-// rows that made them.
+// held lists the buyer's live orders of the product, newest first, and their rows.
 func (r *round) held(key shardKey, buyer string) ([]ledger.Holding, []uint64) {
 	sh := r.state.shards[key]
 	if sh == nil {

@@ -10,20 +10,20 @@ import (
 	"seckill/internal/ledger"
 )
 
-// rowKind is what a journal row records.
+// rowKind is the kind of a journal row.
 type rowKind uint8
 
-// The kinds; the numbers stand in files.
+// The kinds. Files contain the numbers.
 const (
-	rowEntry    rowKind = 1 // accepted claims: the outbox entry
+	rowEntry    rowKind = 1 // accepted claims; also the outbox entry
 	rowRelease  rowKind = 2 // released orders
-	rowChange   rowKind = 3 // a stock change, or its refusal
+	rowChange   rowKind = 3 // a stock change or its refusal
 	rowDebit    rowKind = 4
 	rowCredit   rowKind = 5
 	rowClear    rowKind = 6
 	rowSwitch   rowKind = 7  // open or closed, and the state of the sale
-	rowInstall  rowKind = 9  // of an epoch whose stripes are snapshots already
-	rowInstruct rowKind = 10 // an instruction that is kept now, or none
+	rowInstall  rowKind = 9  // of an epoch whose stripes are already stored as snapshots
+	rowInstruct rowKind = 10 // the instruction that is kept now, or none
 	lastRowKind         = rowInstruct
 )
 
@@ -35,7 +35,7 @@ type shardKey struct {
 	index   uint32
 }
 
-// rowHead begins every payload: which shard the effect is on.
+// rowHead begins every payload. It names the shard of the effect.
 type rowHead struct {
 	key   shardKey
 	epoch uint64
@@ -55,10 +55,10 @@ func (d *decoder) head() rowHead {
 	}
 }
 
-// entryHead is an entry without its claims: what the outbox index needs.
+// entryHead is an entry without its claims, for the outbox index.
 type entryHead struct {
 	rowHead
-	tag    uint64 // random: tells the entry from another that takes its number after a loss
+	tag    uint64 // random; differs if another entry gets the same number after a loss
 	at     time.Time
 	claims int
 	units  int64
@@ -66,13 +66,13 @@ type entryHead struct {
 	limit  int
 }
 
-// The least bytes that an item takes, which bound what a count may promise.
+// The smallest size of an item. It bounds the counts that a decoder accepts.
 const (
 	minClaimBytes   = 16 + 4
 	minReleaseBytes = 16 + 2
 )
 
-// sale is what Reserve and Adopt say about all of their claims.
+// sale has the fields of Reserve and Adopt that all of their claims share.
 type sale struct {
 	at       time.Time
 	price    int64
@@ -120,7 +120,7 @@ func (d *decoder) sale() sale {
 	return sale{price: d.varint(), currency: string(d.text()), name: string(d.text())}
 }
 
-// rawClaim is a claim whose texts still lie in the payload.
+// rawClaim is a claim whose texts are still in the payload.
 type rawClaim struct {
 	no              seckill.OrderNo
 	quantity        uint32
@@ -142,7 +142,7 @@ func (d *decoder) quantity() uint32 {
 	return uint32(q)
 }
 
-// decodeEntry reads an entry row as the queue delivers it.
+// decodeEntry decodes an entry row to the queue's form.
 func decodeEntry(seq uint64, body []byte) (seckill.Entry, uint64, error) {
 	payload, err := rowEntry.context(seq).unseal(body)
 	if err != nil {
@@ -171,8 +171,8 @@ func decodeEntry(seq uint64, body []byte) (seckill.Entry, uint64, error) {
 	return e, h.tag, nil
 }
 
-// encodeRelease writes orders with their units, because the figures and the
-// mark of an order may come from snapshots of different age.
+// encodeRelease encodes orders with their units, because figures and marks may come from
+// snapshots of different age.
 func encodeRelease(seq uint64, h rowHead, orders []ledger.ReleaseOrder, released []int, units []int64) []byte {
 	b := newBody(32+len(released)*48, h)
 	b = binary.AppendUvarint(b, uint64(len(released)))
@@ -192,7 +192,7 @@ func encodeChange(seq uint64, h rowHead, id string, delta int64, refused bool) [
 	return rowChange.context(seq).seal(b)
 }
 
-// encodeTransfer writes a debit, credit or clear.
+// encodeTransfer encodes a debit, credit or clear.
 func encodeTransfer(seq uint64, kind rowKind, h rowHead, t ledger.Transfer) []byte {
 	return kind.context(seq).seal(appendTransfer(newBody(48, h), t))
 }
@@ -215,8 +215,7 @@ func encodeSwitch(seq uint64, h rowHead, open bool, state seckill.SaleState) []b
 	return rowSwitch.context(seq).seal(b)
 }
 
-// encodeInstruct names the group as well: the shard may be there for the
-// instruction only.
+// encodeInstruct includes the group, because the shard may exist for the instruction only.
 func encodeInstruct(seq uint64, h rowHead, group uint32, in seckill.Instruction) []byte {
 	b := binary.AppendUvarint(newBody(64+len(in.Reason), h), uint64(group))
 	return rowInstruct.context(seq).seal(appendInstruction(b, in))
@@ -252,7 +251,7 @@ func encodeInstall(seq uint64, in *newEpoch) []byte {
 	return rowInstall.context(seq).seal(b)
 }
 
-// newEpoch reads an install behind its head. Its stripes are empty.
+// newEpoch decodes an install row after its head. The stripes are empty.
 func (d *decoder) newEpoch(h rowHead) *newEpoch {
 	in := &newEpoch{}
 	in.Shard = ledger.Shard{
@@ -264,7 +263,7 @@ func (d *decoder) newEpoch(h rowHead) *newEpoch {
 	return in
 }
 
-// stripes reads how many stripes a shard has: a power of two.
+// stripes reads a shard's number of stripes, a power of two.
 func (d *decoder) stripes() int {
 	n := d.varint()
 	if n < 1 || n > maxStripes || n&(n-1) != 0 {

@@ -11,7 +11,7 @@ import (
 	"seckill/internal/queue"
 )
 
-// Bounds of a round. What waits beyond them goes with the next.
+// Bounds of a round. Further calls wait for the next round.
 const (
 	maxWaitingCalls = 1024
 	maxRoundCalls   = 1024
@@ -20,8 +20,8 @@ const (
 
 var errStopped = errors.New("the ledger is shut down")
 
-// call is one caller's visit to the scribe. What run returns and fills in is
-// the caller's to read only after done said nil.
+// call is one caller's call to the scribe. The caller may read the results of run only after
+// done returned nil.
 type call struct {
 	ctx  context.Context
 	run  func(*round) error
@@ -29,18 +29,18 @@ type call struct {
 	done chan error
 }
 
-// chore is a write beside the calls that rides on a round's transaction.
+// chore is an additional write in a round's transaction.
 type chore func(context.Context, *sql.Conn) error
 
-// round is what the scribe decides and commits together.
+// round is the set of calls that the scribe decides and commits together.
 type round struct {
 	state *state
 
-	base    uint64 // last row committed before
+	base    uint64 // last row before the round
 	rows    []row
 	bytes   int
 	acks    []uint64
-	witness queue.ID // raised to, if at all
+	witness queue.ID // the new witness, if any
 	chores  []chore
 	entries []item   // to publish after the commit
 	after   []func() // to do after the commit
@@ -50,10 +50,10 @@ type round struct {
 	units  []int64 // scratch: their units
 }
 
-// nextSeq is the number that the next row gets.
+// nextSeq returns the number of the next row.
 func (r *round) nextSeq() uint64 { return r.base + uint64(len(r.rows)) + 1 }
 
-// lastSeq is the number of the last row, committed or of this round.
+// lastSeq returns the number of the last row, committed or of this round.
 func (r *round) lastSeq() uint64 { return r.nextSeq() - 1 }
 
 func (r *round) append(kind rowKind, body []byte) {
@@ -76,9 +76,9 @@ func (r *round) reset() {
 	r.undo.clear()
 }
 
-// submit has the scribe run a call and waits for its commit. An error that
-// wraps ledger.ErrNotExecuted is certain; when only the context ended, the
-// outcome is unknown.
+// submit lets the scribe run a call and waits for its commit. After an error that wraps
+// ledger.ErrNotExecuted, nothing has changed. If only the context ended, the outcome is
+// unknown.
 func (l *Ledger) submit(ctx context.Context, run func(*round) error) error {
 	c := &call{ctx: ctx, run: run, done: make(chan error, 1)}
 	if err := ctx.Err(); err != nil {
@@ -104,7 +104,7 @@ func (l *Ledger) submit(ctx context.Context, run func(*round) error) error {
 	case <-l.stopped:
 	}
 	select {
-	case err := <-c.done: // answered by the scribe's last round
+	case err := <-c.done: // the scribe's last round answered it
 		return err
 	default:
 		return notExecuted(errStopped)
@@ -129,7 +129,7 @@ func (l *Ledger) scribe() {
 			continue
 		case <-l.stopping:
 		}
-		for { // a stop finishes what was taken in
+		for { // finish the calls that were accepted before the stop
 			select {
 			case c := <-l.calls:
 				l.round(c)
@@ -141,8 +141,7 @@ func (l *Ledger) scribe() {
 	}
 }
 
-// round decides the first call and all that wait behind it, commits, and
-// answers.
+// round decides the first call and all waiting ones, commits, and answers.
 func (l *Ledger) round(first *call) {
 	if err := l.settle(); err != nil {
 		first.done <- notExecuted(err)
@@ -172,7 +171,7 @@ func (l *Ledger) round(first *call) {
 	l.relieve()
 }
 
-// nextCall is a call that waits already, or nil.
+// nextCall returns a waiting call, or nil.
 func (l *Ledger) nextCall() *call {
 	select {
 	case c := <-l.calls:
@@ -208,10 +207,9 @@ func (l *Ledger) commit() error {
 	return nil
 }
 
-// settle finds out how a commit that returned an error ended, and keeps or
-// undoes the round accordingly. While the file cannot be read it returns an
-// error, and no further call is decided: it would be decided upon state that
-// may not exist.
+// settle finds out how a commit that returned an error ended, and keeps or undoes the round
+// accordingly. While the file cannot be read, it returns an error and no call is decided,
+// because its decision would depend on state that may not exist.
 func (l *Ledger) settle() error {
 	if !l.doubt {
 		return nil
@@ -221,7 +219,8 @@ func (l *Ledger) settle() error {
 		return err
 	}
 	l.doubt = false
-	// Acknowledgements and chores alone are repeatable: not done is safe to say.
+	// A round of only acknowledgements and chores can be repeated, so it is safe to report it
+	// as not done.
 	if l.survived = len(l.cur.rows) > 0 && last == l.cur.lastSeq(); l.survived {
 		l.finish()
 		return nil
@@ -231,7 +230,7 @@ func (l *Ledger) settle() error {
 	return nil
 }
 
-// finish publishes what the committed round did.
+// finish publishes the effects of the committed round.
 func (l *Ledger) finish() {
 	r := &l.cur
 	l.outbox.publish(r.entries)
@@ -247,8 +246,8 @@ func (l *Ledger) finish() {
 	r.reset()
 }
 
-// relieve checkpoints from here when the write-ahead log has grown long: only
-// while nobody writes can it be copied to its end and begin anew.
+// relieve runs a checkpoint from the scribe if the write-ahead log has become long. Only while
+// nothing is written can the log be copied to its end and start again.
 func (l *Ledger) relieve() {
 	if l.walPages.Load() < walPressurePages || l.journal.w == nil {
 		return
@@ -259,5 +258,5 @@ func (l *Ledger) relieve() {
 	}
 }
 
-// keyOf is the shard's name without epoch and group.
+// keyOf returns the shard's key without epoch and group.
 func keyOf(s ledger.Shard) shardKey { return shardKey{product: s.Product, index: uint32(s.Index)} }

@@ -7,11 +7,11 @@ import (
 	"seckill/internal/ledger"
 )
 
-// figuresStripe is the stripe number under which a shard's figures are kept.
+// figuresStripe is the stripe number of a shard's figures.
 const figuresStripe = -1
 
-// pieceKey names a piece of the state in the snapshot table. Stripes carry
-// their epoch, so that those of an old one are never taken for the new one's.
+// pieceKey identifies a piece of the state in the snapshot table. Stripes include their epoch,
+// so that old ones are never mistaken for new ones.
 type pieceKey struct {
 	shardKey
 	epoch  uint64
@@ -77,7 +77,7 @@ func decodeStripe(k pieceKey, seq uint64, body []byte, texts *textArena) (map[st
 		return nil, err
 	}
 	if len(marks) != n {
-		return nil, errRange // a buyer twice
+		return nil, errRange // the same buyer twice
 	}
 	return marks, nil
 }
@@ -111,7 +111,7 @@ func encodeFigures(k pieceKey, seq uint64, sh *shard) []byte {
 	return k.context(seq).seal(b)
 }
 
-// decodeFigures reads a shard without its marks, and the id of its group.
+// decodeFigures decodes a shard without its marks, and the id of its group.
 func decodeFigures(k pieceKey, seq uint64, body []byte) (sh *shard, group uint32, err error) {
 	payload, err := k.context(seq).unseal(body)
 	if err != nil {

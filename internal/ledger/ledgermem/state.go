@@ -9,7 +9,7 @@ import (
 	"seckill/internal/ledger"
 )
 
-// figures are a shard's plain numbers; they are copied whole to undo.
+// figures are a shard's plain numbers. They are copied as a whole for undo.
 type figures struct {
 	epoch     uint64
 	open      bool
@@ -24,16 +24,16 @@ type figures struct {
 	releases  uint64
 }
 
-// record is what a shard keeps of one process (protocol 1, numbered calls).
-// It grows by what the process has not heard, which a lane bounds.
+// record is what a shard keeps for one process (protocol 1). It grows with the verdicts that
+// the process has not received, which a lane bounds.
 type record struct {
 	last uint64
 	kept []ledger.Kept
 }
 
-// group is the shards of one index whose products share a limit. A claim
-// looks into each of them, so a group costs what it has products: meant for
-// the variants of one thing.
+// group is the shards of one index whose products share a limit. A claim searches each of them,
+// so its cost grows with the number of products. A group is meant for the variants of one
+// product.
 type group struct {
 	id     uint32
 	shards []*shard
@@ -44,20 +44,20 @@ type shard struct {
 	key   shardKey
 	group *group
 	figures
-	changes map[string]ledger.VerdictCode // by change id, this epoch's
+	changes map[string]ledger.VerdictCode // by change id, of this epoch
 	out     map[int]ledger.Transfer       // by receiver: the last one; it has units while it is open
 	in      map[int]ledger.Transfer       // by donor: the last credit
 	stripes []stripe
 	records map[ledger.ProcessID]*record
 
-	// instruction waits for the store; without an ID there is none.
+	// instruction waits for the store. Its ID is "" if there is none.
 	instruction seckill.Instruction
 
-	// stated is the version of the state. It is not kept: no call of before a
-	// restart is still on its way.
+	// stated is the version of the state. It is not stored, because no call from before a
+	// restart can still arrive.
 	stated uint64
 
-	changed uint64 // last row that touched the figures
+	changed uint64 // last row that changed the figures
 	saved   uint64 // the figures' snapshot contains rows up to here
 }
 
@@ -74,8 +74,8 @@ type groupKey struct {
 	index uint32
 }
 
-// state is all that the scribe owns. Changes go through its methods, which
-// note in the undo log what they replace; loading passes a nil log.
+// state is owned by the scribe. Its methods record the replaced values in the undo log. Loading
+// passes a nil log.
 type state struct {
 	shards map[shardKey]*shard
 	groups map[groupKey]*group
@@ -89,10 +89,10 @@ func newState() *state {
 	}
 }
 
-// undoLog is what takes a round back, in reverse order.
+// undoLog undoes a round, in reverse order.
 type undoLog struct{ steps []undoStep }
 
-// undoStep restores a mark, which is the frequent kind, or does what fn does.
+// undoStep restores a mark, which is the most frequent step, or calls fn.
 type undoStep struct {
 	fn     func()
 	stripe *stripe
@@ -112,7 +112,7 @@ func (u *undoLog) mark(s *stripe, buyer string, old mark) {
 	}
 }
 
-// figures notes the shard's numbers as they are.
+// figures records the shard's present numbers.
 func (u *undoLog) figures(sh *shard) {
 	if u != nil {
 		old := sh.figures
@@ -136,8 +136,7 @@ func (u *undoLog) clear() {
 	u.steps = u.steps[:0]
 }
 
-// addOrder writes an accepted order into the buyer's mark. The figures are the
-// caller's to change.
+// addOrder adds an accepted order to the buyer's mark. The caller changes the figures.
 func (s *state) addOrder(u *undoLog, st *stripe, buyer string, o order, row uint64) {
 	old := st.marks[buyer]
 	if old.empty() {
@@ -149,10 +148,9 @@ func (s *state) addOrder(u *undoLog, st *stripe, buyer string, o order, row uint
 	st.changed = row
 }
 
-// dropOrder releases the live order with this number, and returns its units,
-// 0 if the mark does not hold it. again says that the same row has released
-// another order of the buyer: then the mark is a copy already, and the log has
-// the one to go back to.
+// dropOrder releases the live order with this number, and returns its units, or 0 if the mark
+// does not have it. again means that the same row has released another order of the buyer. Then
+// the mark is a copy already, and the log has the old one.
 func (s *state) dropOrder(u *undoLog, st *stripe, buyer string, no seckill.OrderNo, row uint64, again bool) int64 {
 	old := st.marks[buyer]
 	i := old.find(no)
@@ -221,7 +219,7 @@ func (sh *shard) clear(u *undoLog, peer int, row uint64) {
 	sh.changed = row
 }
 
-// setPeer remembers a transfer in a map that is made when first needed.
+// setPeer stores a transfer in a map, which it creates if needed.
 func setPeer(u *undoLog, peers *map[int]ledger.Transfer, t ledger.Transfer) {
 	if *peers == nil {
 		*peers = map[int]ledger.Transfer{}
@@ -238,7 +236,7 @@ func setPeer(u *undoLog, peers *map[int]ledger.Transfer, t ledger.Transfer) {
 	own[t.Peer] = t
 }
 
-// join puts the shard into the group's list, and out of the one it was in.
+// join moves the shard into the group's list.
 func (s *state) join(u *undoLog, sh *shard, id uint32) {
 	old := sh.group
 	if old != nil && old.id == id {
@@ -264,8 +262,7 @@ func (s *state) join(u *undoLog, sh *shard, id uint32) {
 	u.add(func() { move(g, old) })
 }
 
-// shardAt finds a shard, or makes one in which nothing is installed, and puts it
-// into the group.
+// shardAt returns a shard of the group. It creates one without an install if needed.
 func (s *state) shardAt(u *undoLog, key shardKey, group uint32) *shard {
 	sh := s.shards[key]
 	if sh == nil {
@@ -277,8 +274,7 @@ func (s *state) shardAt(u *undoLog, key shardKey, group uint32) *shard {
 	return sh
 }
 
-// instruct keeps an instruction, or none, and has the state of an installed shard
-// follow it.
+// instruct stores an instruction, or none, and applies its state if the shard is installed.
 func (s *state) instruct(u *undoLog, sh *shard, in seckill.Instruction, row uint64) {
 	u.figures(sh)
 	old := sh.instruction
@@ -289,8 +285,7 @@ func (s *state) instruct(u *undoLog, sh *shard, in seckill.Instruction, row uint
 	}
 }
 
-// install makes the allotment and the marks the shard's new epoch. An instruction
-// stays.
+// install makes the allotment and the marks the shard's new epoch. An instruction stays.
 func (s *state) install(u *undoLog, in *newEpoch, row uint64) *shard {
 	sh := s.shardAt(u, in.key(), in.Shard.Group)
 	old := *sh
@@ -305,7 +300,7 @@ func (s *state) install(u *undoLog, in *newEpoch, row uint64) *shard {
 	return sh
 }
 
-// balance checks what holds in every state of a healthy shard.
+// balance checks the invariants of a healthy shard.
 func (f *figures) balance() error {
 	switch {
 	case f.available < 0 || f.marked < 0 || f.orders < 0 || f.sent < 0 || f.received < 0:
@@ -317,7 +312,7 @@ func (f *figures) balance() error {
 	return nil
 }
 
-// read is the shard as the port shows it.
+// read returns the shard's figures for the port.
 func (sh *shard) read() ledger.Figures {
 	f := ledger.Figures{
 		Epoch: sh.epoch, Open: sh.open, State: sh.state, Limit: sh.limit,

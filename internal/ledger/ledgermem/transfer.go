@@ -5,8 +5,8 @@ import (
 	"seckill/internal/ledger"
 )
 
-// change applies a stock change once per id and epoch. A refusal is an effect
-// too: repeated, it must be refused again.
+// change applies a stock change once per id and epoch. A refusal is recorded too, because a
+// repeated call must be refused again.
 func (r *round) change(sh *shard, w ledger.StockChange) ledger.VerdictCode {
 	if first, ok := sh.changes[w.ID]; ok {
 		return first
@@ -17,8 +17,8 @@ func (r *round) change(sh *shard, w ledger.StockChange) ledger.VerdictCode {
 	return sh.change(&r.undo, w.ID, w.Delta, refused, seq)
 }
 
-// debit opens a record towards a peer. Nothing free opens none: a record
-// without units could not be told from no record by who reads the reply.
+// debit opens a record towards a peer. If no unit is free, it opens none: the reader of the
+// reply could not tell a record without units from no record.
 func (r *round) debit(sh *shard, w ledger.Debit) ledger.Transfer {
 	rec := sh.out[w.To]
 	units := min(w.Units, sh.available)
@@ -31,7 +31,7 @@ func (r *round) debit(sh *shard, w ledger.Debit) ledger.Transfer {
 	return sh.donor(w.To)
 }
 
-// donor is the open record towards a peer, or the last number when none is.
+// donor returns the open record towards a peer, or the last number if none is open.
 func (sh *shard) donor(peer int) ledger.Transfer {
 	rec := sh.out[peer]
 	if rec.Units == 0 {
@@ -82,7 +82,7 @@ func (r *round) setSwitch(sh *shard, open bool, state seckill.SaleState) {
 	sh.open, sh.state, sh.changed = open, state, seq
 }
 
-// setState switches to a state, unless one of a later version was set.
+// setState sets a state, unless one of a later version was set.
 func (r *round) setState(sh *shard, state seckill.SaleState, version uint64) {
 	if version < sh.stated {
 		return
@@ -93,8 +93,8 @@ func (r *round) setState(sh *shard, state seckill.SaleState, version uint64) {
 	r.setSwitch(sh, sh.open, max(state, sh.instruction.State))
 }
 
-// instruct keeps an instruction, unless one that is as strong is kept, and returns
-// the one that is kept now.
+// instruct stores an instruction, unless the shard keeps one that is at least as strong, and
+// returns the one that it keeps now.
 func (r *round) instruct(want ledger.Shard, in seckill.Instruction) seckill.Instruction {
 	if sh := r.state.shards[keyOf(want)]; sh != nil && in.State <= sh.instruction.State {
 		return sh.instruction
@@ -103,14 +103,14 @@ func (r *round) instruct(want ledger.Shard, in seckill.Instruction) seckill.Inst
 	return in
 }
 
-// settle forgets the instruction that has this id.
+// settle removes the instruction that has this id.
 func (r *round) settle(want ledger.Shard, id string) {
 	if sh := r.state.shards[keyOf(want)]; sh != nil && id != "" && sh.instruction.ID == id {
 		r.keep(sh, seckill.Instruction{})
 	}
 }
 
-// keep writes what instruction a shard has from now on.
+// keep stores the instruction that a shard keeps from now on.
 func (r *round) keep(sh *shard, in seckill.Instruction) {
 	seq := r.nextSeq()
 	r.append(rowInstruct, encodeInstruct(seq, sh.head(), sh.group.id, in))

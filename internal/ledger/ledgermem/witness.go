@@ -7,7 +7,7 @@ import (
 	"seckill/internal/queue"
 )
 
-// Lost are witnesses that the journal has not, and had not.
+// Lost returns the witnesses that the journal neither has nor had.
 func (q *outboxQueue) Lost(ctx context.Context, witnesses []queue.ID) ([]queue.ID, error) {
 	l := (*Ledger)(q)
 	var lost []queue.ID
@@ -29,7 +29,7 @@ func (q *outboxQueue) Lost(ctx context.Context, witnesses []queue.ID) ([]queue.I
 	return lost, nil
 }
 
-// HighestWitness is the highest id that an acknowledgement has carried.
+// HighestWitness returns the highest id that an acknowledgement has carried.
 func (q *outboxQueue) HighestWitness(ctx context.Context) ([]queue.ID, error) {
 	l := (*Ledger)(q)
 	var highest queue.ID

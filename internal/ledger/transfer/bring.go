@@ -15,22 +15,20 @@ import (
 type donor struct {
 	index int
 	free  int64
-	last  uint64 // number of its last transfer to the receiver
+	last  uint64 // number of its last debit towards the receiver
 	tie   uint64
 }
 
-// Bring takes units to a shard until it has want of them, by what a survey
-// showed. It returns how many the shard has free; that may be fewer, and
-// another survey may then show more.
+// Bring moves units to a shard until it has want of them, according to a survey. It returns the
+// shard's free units. If they are fewer, another survey may show more.
 //
-// First it finishes what is open towards the shard, then it takes from the
-// richest: half of what is there, so that neither comes back for every unit,
-// but no less than is missing. When that is not enough because the rest is in
-// transit to other shards, it finishes those transfers: whoever began them may
-// be dead.
+// First it finishes transfers that are open towards the shard. Then it takes from the shard
+// with the most units: half of them, so that neither shard needs the next transfer soon, but no
+// less than is missing. If that is not enough, it finishes open transfers to other shards,
+// because the processes that began them may be dead.
 func (m *Mover) Bring(ctx context.Context, p *seckill.Product, seen *Survey, to int, want int64) (have int64, err error) {
 	if seen.Shards[to].Epoch != p.Epoch {
-		return 0, nil // not seen: what is sent there may stay in transit
+		return 0, nil // not surveyed: units that are sent there may stay in transit
 	}
 	have = seen.Shards[to].Available
 	for from := range seen.Shards {
@@ -61,8 +59,8 @@ func (m *Mover) Bring(ctx context.Context, p *seckill.Product, seen *Survey, to 
 	return have, nil
 }
 
-// donors are the shards with free units, richest first. Among equals chance
-// decides: or many receivers would all turn to the same.
+// donors returns the shards with free units, most units first. Equal ones are in random order,
+// so that not all receivers turn to the same shard.
 func (m *Mover) donors(seen *Survey, to int) []donor {
 	var donors []donor
 	for i := range seen.Shards {
@@ -80,9 +78,9 @@ func (m *Mover) donors(seen *Survey, to int) []donor {
 	return donors
 }
 
-// finishAll finishes every transfer that a survey showed open.
+// finishAll finishes every transfer that a survey showed as open.
 func (m *Mover) finishAll(ctx context.Context, p *seckill.Product, seen *Survey) error {
-	var errs []error // one pair's trouble must not hold up another's
+	var errs []error // an error of one pair must not stop the others
 	for from := range seen.Shards {
 		for _, record := range seen.Shards[from].Out {
 			if _, err := m.finish(ctx, p, from, record); err != nil {
@@ -93,7 +91,7 @@ func (m *Mover) finishAll(ctx context.Context, p *seckill.Product, seen *Survey)
 	return errors.Join(errs...)
 }
 
-// Finish finishes what is open now between the shards of a product.
+// Finish finishes the open transfers between the shards of a product.
 func (m *Mover) Finish(ctx context.Context, p *seckill.Product) error {
 	seen, err := m.Survey(ctx, p)
 	if err != nil {
@@ -103,15 +101,15 @@ func (m *Mover) Finish(ctx context.Context, p *seckill.Product) error {
 }
 
 const (
-	// gatherTries bounds how often Gather looks again for units that others
-	// took, or that were on their way.
+	// gatherTries bounds how often Gather surveys again, for units that other shards took or
+	// that were in transit.
 	gatherTries = 10
 	gatherPause = 10 * time.Millisecond
 )
 
-// Gather brings units to a shard, looking again as long as there are some. It
-// returns how many the shard has free, and whether those missing are proven not
-// to be there: otherwise they may be in transit, or just returned.
+// Gather brings units to a shard, and surveys again while there are some. It returns the
+// shard's free units, and whether it is proven that no more exist. Otherwise the missing units
+// may be in transit or just returned.
 func (m *Mover) Gather(ctx context.Context, p *seckill.Product, to int, want int64) (have int64, none bool, err error) {
 	pause := time.NewTicker(gatherPause)
 	defer pause.Stop()

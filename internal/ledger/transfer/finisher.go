@@ -11,27 +11,26 @@ import (
 	"seckill/internal/ledger"
 )
 
-// Finisher finishes, for every product that has several shards, the transfers
-// that a dead process left open. Nothing depends on it but the time until those
-// units can be sold where no claim looks for them.
+// Finisher finishes transfers that a dead process left open, for every product with several
+// shards. Until then, their units can be sold only to claims that need them. Nothing else
+// depends on it.
 type Finisher struct {
 	Mover *Mover
-	// Products are those to look at; of one shard, or not preheated, they are
-	// passed over.
+	// Products returns the products to look at. Those with one shard, or not preheated, are
+	// skipped.
 	Products func() []*seckill.Product
 
-	aside background.Shelf[uint32] // products whose shards did not all answer
+	aside background.Shelf[uint32] // products with a shard that did not answer
 }
 
 const (
 	finishAtOnce = 8 // products
-	// finishTimeout bounds one product's part of a round. What it leaves open is
-	// finished by the next.
+	// finishTimeout bounds one product's part of a round. The next round finishes the rest.
 	finishTimeout = 3 * time.Second
 )
 
-// Round looks at each product once, last at those that did not answer the last
-// time. It goes on past one in trouble and returns all errors.
+// Round looks at each product once. Products that did not answer the last time come last. It
+// continues after an error and returns all errors.
 func (f *Finisher) Round(ctx context.Context) error {
 	terms := make(map[uint32]*seckill.Product)
 	var ids []uint32
@@ -49,8 +48,8 @@ func (f *Finisher) Round(ctx context.Context) error {
 	}, ids)
 }
 
-// rebuilt reports whether a product's shards are being recovered, or were while
-// this instance did not look: what was open between them is then gone.
+// rebuilt reports whether a product's shards are being recovered, or were since this instance
+// last looked. The open transfers between them are gone then.
 func rebuilt(err error) bool {
 	var epoch *ledger.EpochError
 	return errors.Is(err, ledger.ErrClosed) || errors.As(err, &epoch)

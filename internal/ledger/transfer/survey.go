@@ -11,18 +11,17 @@ import (
 	"seckill/internal/ledger"
 )
 
-// readsAtOnce bounds the shards that one pass reads at a time.
+// readsAtOnce bounds the shards that a survey reads at a time.
 const readsAtOnce = 32
 
-// Survey is one pass over the shards of a product at one epoch: each read once,
-// in any order.
+// Survey has the figures of all shards of a product in one epoch, each read once, in any order.
 type Survey struct {
-	At     time.Time // the instant before the first reading
+	At     time.Time // before the first read
 	Shards []ledger.Figures
 }
 
-// Free is how many units the pass showed unsold, those in transit included: a
-// transfer changes no shard's available + sent − received.
+// Free returns the unsold units of the survey, including those in transit: a transfer changes
+// no shard's available + sent − received.
 func (s *Survey) Free() (units int64) {
 	for i := range s.Shards {
 		f := &s.Shards[i]
@@ -31,7 +30,7 @@ func (s *Survey) Free() (units int64) {
 	return units
 }
 
-// OnShards is how many units the pass showed on shards.
+// OnShards returns the units that were on shards.
 func (s *Survey) OnShards() (units int64) {
 	for i := range s.Shards {
 		units += s.Shards[i].Available
@@ -39,24 +38,24 @@ func (s *Survey) OnShards() (units int64) {
 	return units
 }
 
-// Survey reads the shards once. A shard that is closed or of another epoch is
-// an error, as a lane would find it: ledger.ErrClosed, *ledger.EpochError. With
-// an error the survey shows the shards that could be read, and the others as
-// empty: units may be brought by it, and nothing proven.
+// Survey reads the shards once. A shard that is closed or has another epoch gives
+// ledger.ErrClosed or an *ledger.EpochError, like a lane. After an error the survey has the
+// shards that could be read, and the others are empty: it can be used to bring units, but it
+// proves nothing.
 func (m *Mover) Survey(ctx context.Context, p *seckill.Product) (*Survey, error) {
 	s := &Survey{At: time.Now(), Shards: make([]ledger.Figures, p.Shards)}
 	return s, m.read(ctx, p, s.Shards, 0)
 }
 
-// Prove reports whether at some instant since first.At no more than first.Free
-// units were unsold, and nowhere in transit. One pass does not tell: units may
-// have been returned to a shard behind it, and sold from one before it. It is
-// proven by a second pass that shows nothing returned since.
+// Prove reports whether at some instant since first.At at most first.Free units were unsold, on
+// shards and in transit together. One survey does not prove it: units may have returned to a
+// shard after it was read, and been sold from one before it was read. A second survey proves it
+// if it shows that nothing returned in between.
 //
-// Units come back by releases, which each shard counts, and by stock changes,
-// which happen at shard 0 and show in what is allotted. A change up that one
-// down has undone leaves no trace there, so the second pass reads shard 0
-// before the others: at that instant it had no more than in the first.
+// Units return by releases, which each shard counts, and by stock changes, which happen at
+// shard 0 and change its allotment. A change up followed by an equal change down leaves no
+// trace there. So the second survey reads shard 0 before the others: at that instant shard 0
+// had no more than in the first survey.
 func (m *Mover) Prove(ctx context.Context, p *seckill.Product, first *Survey) (bool, error) {
 	second := make([]ledger.Figures, len(first.Shards))
 	if err := m.read(ctx, p, second[:1], 0); err != nil {
@@ -74,7 +73,7 @@ func (m *Mover) Prove(ctx context.Context, p *seckill.Product, first *Survey) (b
 	return true, nil
 }
 
-// read fills figures with the shards from the first on.
+// read fills figures with the shards from first on.
 func (m *Mover) read(ctx context.Context, p *seckill.Product, figures []ledger.Figures, first int) error {
 	errs := make([]error, len(figures))
 	places := make(chan struct{}, readsAtOnce)

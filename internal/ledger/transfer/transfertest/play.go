@@ -13,13 +13,13 @@ import (
 
 const (
 	processes = 4  // that move units at once
-	movesEach = 25 // what each of them tries
-	trades    = 60 // sales and returns meanwhile
+	movesEach = 25 // transfers that each of them tries
+	trades    = 60 // sales and returns at the same time
 	killOneIn = 15 // calls, on average
 )
 
-// theatre lets one call reach the ledger at a time, drawn by lot from those
-// that wait, and looks at all shards after each.
+// theatre lets one waiting call at a time reach the ledger, in random order, and checks all
+// shards after each.
 type theatre struct {
 	*fixture
 	random *rand.Rand
@@ -28,7 +28,7 @@ type theatre struct {
 	waiting []*entrance
 	arrived *sync.Cond
 	actors  int
-	proofs  map[*proof]struct{} // being made
+	proofs  map[*proof]struct{} // running calls of Prove
 }
 
 // entrance is a call that waits for its turn.
@@ -37,7 +37,7 @@ type entrance struct {
 	ready chan fate
 }
 
-// fate is what happens to a call.
+// fate is the fault of a call.
 type fate int
 
 const (
@@ -46,14 +46,14 @@ const (
 	diesAfter
 )
 
-// proof remembers the fewest units that were free since it was begun.
+// proof remembers the fewest unsold units since it began.
 type proof struct{ lowest int64 }
 
-// actor is a process as the ledger sees it: its calls go through the theatre.
+// actor is one process of the ledger. Its calls go through the theatre.
 type actor struct {
 	ledger.Ledger
 	theatre *theatre
-	kill    context.CancelFunc // nil for one that does not die
+	kill    context.CancelFunc // nil for a process that does not die
 	dead    context.Context
 }
 
@@ -65,7 +65,7 @@ func (a *actor) Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, e
 	return enter(a, func() (ledger.Figures, error) { return a.Ledger.Read(context.WithoutCancel(ctx), shard) })
 }
 
-// enter waits for the call's turn, and performs it while nobody else does.
+// enter waits for the call's turn, and performs it while no other call runs.
 func enter[T any](a *actor, perform func() (T, error)) (T, error) {
 	var nothing T
 	if a.dead.Err() != nil {
@@ -91,8 +91,8 @@ func enter[T any](a *actor, perform func() (T, error)) (T, error) {
 	return value, err
 }
 
-// play lets processes move units and die, while units are sold and come back,
-// and holds the promises after every call.
+// play lets processes move units and die, while units are sold and returned, and checks the
+// promises after every call.
 func play(f *fixture, seed uint64) {
 	t := &theatre{fixture: f, random: rand.New(rand.NewPCG(seed, 2)), proofs: make(map[*proof]struct{})}
 	t.arrived = sync.NewCond(&t.mu)
@@ -104,8 +104,8 @@ func play(f *fixture, seed uint64) {
 	if f.Failed() {
 		f.Fatalf("seed %d", seed)
 	}
-	// Whatever was left open, one living process finishes, and every unit that
-	// is not sold can be had.
+	// One live process finishes all open transfers. Then every unsold unit can be brought to
+	// one shard.
 	f.must(f.mover.Finish(context.Background(), f.terms))
 	free := f.survey().Free()
 	have, _, err := f.mover.Gather(context.Background(), f.terms, 0, free)
@@ -115,7 +115,7 @@ func play(f *fixture, seed uint64) {
 	}
 }
 
-// start runs an actor's part with a lot of its own.
+// start runs an actor's part with its own random source.
 func (t *theatre) start(part func(*rand.Rand)) {
 	random := rand.New(rand.NewPCG(t.random.Uint64(), t.random.Uint64()))
 	t.actors++
@@ -136,7 +136,7 @@ func (t *theatre) actor(mortal bool) *actor {
 	return a
 }
 
-// direct gives the turns until every part is over.
+// direct gives turns until every part has ended.
 func (t *theatre) direct() {
 	for {
 		t.mu.Lock()
@@ -162,7 +162,7 @@ func (t *theatre) direct() {
 	}
 }
 
-// moves is the part of a process, and of who is started when it was killed.
+// moves runs one process. After it was killed, it runs the next one.
 func (t *theatre) moves(random *rand.Rand) {
 	var me *actor
 	var mover *transfer.Mover
@@ -191,8 +191,7 @@ func (t *theatre) unlessKilled(me *actor, err error) {
 	}
 }
 
-// prove makes a proof, and holds it against the fewest units that were free
-// while it was made.
+// prove runs Prove, and compares the result with the fewest unsold units during the call.
 func (t *theatre) prove(me *actor, mover *transfer.Mover) {
 	p := &proof{lowest: math.MaxInt64}
 	t.mu.Lock()
@@ -217,7 +216,7 @@ func (t *theatre) prove(me *actor, mover *transfer.Mover) {
 	}
 }
 
-// trade sells units and takes them back, and changes the stock.
+// trade sells and returns units, and changes the stock.
 func (t *theatre) trade(random *rand.Rand) {
 	type sold struct {
 		shard int
@@ -254,8 +253,8 @@ func (t *theatre) trade(random *rand.Rand) {
 	}
 }
 
-// check holds what is true at every instant: units are conserved, those in
-// transit are what open records say that did not arrive, no shard was closed.
+// check tests that units are conserved, that units in transit equal the open records that have
+// not arrived, and that no shard was closed.
 func (t *theatre) check() {
 	t.Helper()
 	shards := make([]ledger.Figures, t.terms.Shards)

@@ -18,7 +18,7 @@ type story struct {
 	tell  func(*fixture)
 }
 
-// The writes of one transfer are counted by what a process may still do.
+// The number of writes that a process can make before it dies.
 const (
 	upToDebit  = 1
 	upToCredit = 2
@@ -26,7 +26,7 @@ const (
 
 var errKilled = errors.New("the process was killed")
 
-// mortal lets a process make some writes; then it is dead.
+// mortal lets a process make some writes, and then fails.
 type mortal struct {
 	ledger.Writer
 	left int
@@ -40,8 +40,8 @@ func (m *mortal) Do(ctx context.Context, shard ledger.Shard, write ledger.Write)
 	return m.Writer.Do(ctx, shard, write)
 }
 
-// dieMoving has a process die after some writes of a transfer of want units to
-// shard to.
+// dieMoving runs a transfer of want units to shard to, by a process that dies after some
+// writes.
 func (f *fixture) dieMoving(to int, want int64, writes int) {
 	f.Helper()
 	mover := transfer.New(f.ledger, &mortal{newLanes(f.ledger), writes}, rand.Uint64)
@@ -80,7 +80,7 @@ func (f *fixture) sell(shard int, units int) ledger.ReleaseOrder {
 	return ledger.ReleaseOrder{OrderNo: claim.OrderNo, Buyer: claim.Buyer}
 }
 
-// claim is of a new buyer whose home the shard is.
+// claim returns a claim of a new buyer whose home is the shard.
 func (f *fixture) claim(shard, units int) seckill.Claim {
 	return seckill.Claim{
 		OrderNo: seckill.NewOrderNo(time.Now(), f.terms.ID, rand.Uint64()), Buyer: f.buyerOf(shard), Quantity: units,
@@ -159,7 +159,7 @@ func bringStories() []story {
 		{"a transfer of two processes at once happens once", []int64{0, 9}, func(f *fixture) {
 			seen := f.survey()
 			f.bring(0, 9, 9)
-			have, err := f.mover.Bring(f.Context(), f.terms, seen, 0, 9) // by what was seen before
+			have, err := f.mover.Bring(f.Context(), f.terms, seen, 0, 9) // by the old survey
 			f.must(err)
 			if have != 0 {
 				f.Errorf("a late process says that %d units came", have)

@@ -1,6 +1,6 @@
-// Package transfertest holds the mover to protocol 2 on any ledger: whatever
-// the order of its steps and whichever process dies between them, no unit is
-// lost, doubled, or called sold while it is not.
+// Package transfertest tests protocol 2 on any ledger. Whatever the order of the steps, and
+// whichever process dies between them, no unit is lost, doubled, or reported as sold while it
+// is not.
 package transfertest
 
 import (
@@ -14,11 +14,10 @@ import (
 	"seckill/internal/ledger/transfer"
 )
 
-// runs is how many histories the random part of the suite plays.
+// runs is the number of random histories.
 const runs = 15
 
-// Run holds the mover to its promises on a ledger, which open returns; subtests
-// use products of their own.
+// Run runs the suite on a ledger that open returns. Each subtest uses its own product.
 func Run(t *testing.T, open func(t *testing.T) ledger.Ledger) {
 	s := &suite{open: open}
 	s.product.Store(1 + rand.Uint32N(1<<31))
@@ -37,12 +36,12 @@ type suite struct {
 	product atomic.Uint32
 }
 
-// fixture is a product with some units on each of its shards.
+// fixture is a product with units on each of its shards.
 type fixture struct {
 	*testing.T
 	ledger ledger.Ledger
 	terms  *seckill.Product
-	mover  *transfer.Mover // of a process that lives
+	mover  *transfer.Mover // of a live process
 }
 
 func (s *suite) fixture(t *testing.T, stock ...int64) *fixture {
@@ -82,7 +81,7 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// available wants so many free units on each shard, and nothing in transit.
+// available expects these free units on the shards, and none in transit.
 func (f *fixture) available(want ...int64) {
 	f.Helper()
 	s := f.survey()
@@ -96,7 +95,7 @@ func (f *fixture) available(want ...int64) {
 	}
 }
 
-// lanes are one process's lanes, one per shard.
+// lanes has one process's lanes, one per shard.
 type lanes struct {
 	ledger ledger.Ledger
 	lanes  map[ledger.Shard]*ledger.Lane
@@ -106,7 +105,7 @@ func newLanes(l ledger.Ledger) *lanes {
 	return &lanes{ledger: l, lanes: make(map[ledger.Shard]*ledger.Lane)}
 }
 
-// Do performs one write. Movers of this suite call it from one goroutine.
+// Do performs one write. Only one goroutine may call it.
 func (l *lanes) Do(ctx context.Context, shard ledger.Shard, write ledger.Write) (ledger.Result, error) {
 	lane := l.lanes[shard]
 	if lane == nil {
