@@ -10,22 +10,22 @@ import (
 	"seckill/internal/ledger"
 )
 
-// An audit looks at so many marks a step at most, which takes the server half a
-// millisecond (2 µs a mark: BenchmarkAudit), and rests between the steps twice
-// as long as a step took. More than auditMost would take it minutes, and are not
-// read; that all are gone is seen at any size.
+// One step of an audit looks at this many marks at most, which takes the server half a
+// millisecond (2 µs a mark: BenchmarkAudit). Then it rests twice as long as the step took. An
+// audit of more than auditMost marks would take minutes, so they are not read. That all marks
+// are gone is noticed at any size.
 const (
 	auditCount = 256
 	auditShare = 2
 	auditMost  = 2_000_000
 )
 
-// errManyMarks says that there are more marks than are read.
+// errManyMarks means that there are more marks than an audit reads.
 var errManyMarks = errors.New("too many marks to read")
 
-// Audit counts the live orders in the marks. A scan shows a mark twice only
-// while the hash shrinks, which takes releases or a sweep in the middle of it, or
-// where it begins anew (script/walk.lua); who finds a difference counts again.
+// Audit counts the live orders in the marks. A scan shows a mark twice only if the hash
+// shrinks, by releases or a sweep during the scan, or if the scan starts again
+// (script/walk.lua). A caller that finds a difference must count again.
 func (l *Ledger) Audit(ctx context.Context, shard ledger.Shard) (ledger.Audit, error) {
 	var counted ledger.Audit
 	var first auditFigures
@@ -59,11 +59,11 @@ func (l *Ledger) Audit(ctx context.Context, shard ledger.Shard) (ledger.Audit, e
 	}
 }
 
-// auditFigures are of the shard: one of them changes with every order that
-// comes or goes.
+// auditFigures are figures of the shard. At least one changes with every order that is added or
+// released.
 type auditFigures struct{ epoch, releases, marked, orders int64 }
 
-// auditStep is one step's reply of script/audit.lua.
+// auditStep is the reply of script/audit.lua.
 type auditStep struct {
 	next    string
 	figures auditFigures

@@ -14,30 +14,30 @@ import (
 	"seckill/internal/ledger"
 )
 
-// scanCount is about how many marks one step of EachBuyer reads at most.
+// scanCount is the approximate number of marks that one step of EachBuyer reads.
 const scanCount = 512
 
-// scanTimeout bounds one step, which takes a millisecond or two: longer than a
-// frozen server is noticed in, as one that refuses connections is tried again for
-// as long as it may.
+// scanTimeout bounds one step, which takes a millisecond or two. It is longer than the time in
+// which a frozen server is noticed, and it also ends the retries of a server that refuses
+// connections.
 const scanTimeout = time.Second
 
-// Group is a limit group and over how many shards it is spread.
+// Group is a limit group and its number of shards.
 type Group struct {
 	ID     uint32
 	Shards int
 }
 
-// EachBuyer names every buyer whom the groups remember, by a live order or by
-// a key; one that is remembered all the while at least once, perhaps more
-// often. Others are served between its steps.
+// EachBuyer calls see with every buyer that the groups remember by a live order or a key. A
+// buyer that is remembered during the whole call is passed at least once, perhaps more often.
+// Other calls run between its steps.
 //
-// A group whose marks are damaged (ledger.ErrDamaged), or whose master does not
-// answer, keeps nobody from the buyers of the others: it is told as unread.
+// If a group's marks are damaged (ledger.ErrDamaged), or its master does not answer, EachBuyer
+// calls unread for the group and continues with the others.
 func (l *Ledger) EachBuyer(
 	ctx context.Context, groups []Group, see func(group uint32, buyer string), unread func(group uint32, err error),
 ) error {
-	away := make(map[int]error) // buckets that do not answer, and why
+	away := make(map[int]error) // buckets that do not answer, with the cause
 	for _, g := range groups {
 		err := l.eachBuyerOf(ctx, g, away, func(buyer string) { see(g.ID, buyer) })
 		if ctx.Err() != nil {
@@ -50,7 +50,7 @@ func (l *Ledger) EachBuyer(
 	return nil
 }
 
-// eachBuyerOf goes on past a shard that cannot be read.
+// eachBuyerOf continues after a shard that cannot be read.
 func (l *Ledger) eachBuyerOf(ctx context.Context, g Group, away map[int]error, see func(buyer string)) (failed error) {
 	for index := range g.Shards {
 		shard := ledger.Shard{Group: g.ID, Index: index}
@@ -69,8 +69,8 @@ func (l *Ledger) eachBuyerOf(ctx context.Context, g Group, away map[int]error, s
 	return failed
 }
 
-// awayWith finds the other buckets that are away like one that did not answer:
-// most likely those of its master, each of which would cost as much time.
+// awayWith finds the other buckets that fail like one that did not answer. They probably belong
+// to the same master, and each of them would cost as much time.
 func (l *Ledger) awayWith(ctx context.Context, silent int, cause error) map[int]error {
 	ctx, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()

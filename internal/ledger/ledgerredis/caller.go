@@ -14,13 +14,13 @@ import (
 	"seckill/internal/ledger"
 )
 
-// Pauses between repeats of a call that the server did not execute: short at
-// first, for what heals at once (a slot that moves), bounded for what does not.
+// Pauses between repeats of a call that the server did not execute. They begin short for brief
+// conditions (a slot that moves), and are bounded.
 const (
 	firstPause = 2 * time.Millisecond
 	maxPause   = 50 * time.Millisecond
-	// insistTimeout bounds one step of many. All of them together may take
-	// minutes, which a server that is away must not cost.
+	// insistTimeout bounds one of many steps. All steps together may take minutes, but a server
+	// that is down must not cost that much.
 	insistTimeout = 10 * time.Second
 )
 
@@ -29,29 +29,28 @@ var (
 	errGivenUp  = errors.New("no answer in time")
 )
 
-// caller runs scripts. It sends a call again only after an answer that says
-// that the call was not executed; after any other failure the outcome is
-// unknown, and stays so.
+// caller runs scripts. It repeats a call only after an answer that says that the call was not
+// executed. After any other failure the outcome is unknown.
 type caller struct {
 	client      rueidis.Client
 	keys        keyspace
-	replicas    int // that must have a write before it counts as heard
+	replicas    int // replicas that must have a write before its reply counts
 	waitTimeout time.Duration
 }
 
-// heard runs a script whose reply counts only when the replicas have it.
+// heard runs a script whose reply counts only when the replicas have the write.
 func (c *caller) heard(ctx context.Context, s *script, keys, args []string) (rueidis.RedisMessage, error) {
 	return c.run(ctx, s, keys, args, c.replicas > 0)
 }
 
-// told runs a script whose reply counts at once: it says nothing that a loss
-// could make untrue, or nothing that anybody builds upon.
+// told runs a script whose reply counts at once, because a loss could not make it wrong or
+// nothing depends on it.
 func (c *caller) told(ctx context.Context, s *script, keys, args []string) (rueidis.RedisMessage, error) {
 	return c.run(ctx, s, keys, args, false)
 }
 
-// insist runs a script that is harmed neither by running twice nor by coming
-// late, until its reply is heard, for a while.
+// insist runs a script repeatedly until it gets a reply or insistTimeout has passed. The script
+// must be safe to run twice or late.
 func (c *caller) insist(ctx context.Context, s *script, keys, args []string) (rueidis.RedisMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, insistTimeout)
 	defer cancel()
@@ -69,7 +68,7 @@ func (c *caller) run(ctx context.Context, s *script, keys, args []string, wait b
 	pause, whole := firstPause, false
 	for {
 		if err := ctx.Err(); err != nil {
-			if refusal != nil { // the cause; that time ran out is its consequence
+			if refusal != nil { // report the cause, not the timeout that followed
 				err = fmt.Errorf("%w (%w)", refusal, err)
 			}
 			return rueidis.RedisMessage{}, notExecuted(err)
@@ -92,7 +91,7 @@ func (c *caller) run(ctx context.Context, s *script, keys, args []string, wait b
 	}
 }
 
-// rest waits, or returns early when the context ends.
+// rest waits for the pause or the end of ctx.
 func rest(ctx context.Context, pause time.Duration) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
@@ -102,7 +101,8 @@ func rest(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// send sends the call once, and returns with the context. The keys and args are the call's for as long as it is under way.
+// send sends the call once, and returns when ctx ends. The caller must not change keys and args
+// while the call is in flight.
 func (c *caller) send(ctx context.Context, s *script, keys, args []string, whole, wait bool) (rueidis.RedisMessage, error) {
 	type answer struct {
 		message rueidis.RedisMessage
@@ -122,8 +122,8 @@ func (c *caller) send(ctx context.Context, s *script, keys, args []string, whole
 	return got.message, got.err
 }
 
-// command is the call, by the script's hash, or with the whole script, which
-// the server then knows. Both go to the node of the keys.
+// command builds the call with the script's hash, or with the whole script, which the server
+// then keeps. Both go to the node of the keys.
 func command(b rueidis.Builder, s *script, keys, args []string, whole bool) rueidis.Completed {
 	if whole {
 		return b.Eval().Script(s.body).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
@@ -131,10 +131,10 @@ func command(b rueidis.Builder, s *script, keys, args []string, whole bool) ruei
 	return b.Evalsha().Sha1(s.sha).Numkeys(int64(len(keys))).Key(keys...).Arg(args...).Build()
 }
 
-// sendAndWait has a connection of its own for the call and the WAIT behind it:
-// WAIT speaks of its own connection's writes, and holds up what follows it. A
-// dedicated connection follows no redirection either, which would send the
-// call to another node than the WAIT; the call is repeated instead.
+// sendAndWait uses its own connection for the call and its WAIT. WAIT covers the writes of its
+// connection only, and blocks the commands behind it. A dedicated connection also follows no
+// redirection, which could send the call to another node than the WAIT; the call is repeated
+// instead.
 func (c *caller) sendAndWait(ctx context.Context, s *script, keys, args []string, whole bool) (rueidis.RedisMessage, error) {
 	dedicated, release := c.client.Dedicate()
 	results := dedicated.DoMulti(ctx,
@@ -158,35 +158,35 @@ func (c *caller) sendAndWait(ctx context.Context, s *script, keys, args []string
 	return message, nil
 }
 
-// notExecuted says that the call changed nothing, and why.
+// notExecuted wraps err to say that the call changed nothing.
 func notExecuted(err error) error { return fmt.Errorf("%w: %w", ledger.ErrNotExecuted, err) }
 
-// meaning is what the end of a call says about its execution.
+// meaning is what an error says about the execution of a call.
 type meaning uint8
 
 const (
 	executed      meaning = iota
 	unknown               // it may have been executed
-	refused               // not executed, and repeating is of no use
-	refusedForNow         // not executed; may be repeated as it was
+	refused               // not executed, and a repeat is useless
+	refusedForNow         // not executed; may be repeated unchanged
 	scriptMissing         // not executed; may be repeated with the whole script
 )
 
-// refusals are the errors with which a server refuses a call before anything
-// of it runs, and what they mean. Every script has a shebang, so that the
-// refusals of single commands come before the script, too.
+// refusals are the errors with which a server refuses a call before any of it runs. Every
+// script has a shebang, so that the server also makes the checks of single commands before the
+// script.
 var refusals = map[string]meaning{
 	"NOSCRIPT":    scriptMissing,
-	"LOADING":     refusedForNow, // reads its data after a start
+	"LOADING":     refusedForNow, // loading its data after a start
 	"READONLY":    refusedForNow, // a replica: the old master after a failover
 	"MASTERDOWN":  refusedForNow, // a replica without its master
 	"NOREPLICAS":  refusedForNow, // min-replicas-to-write
 	"OOM":         refusedForNow, // maxmemory
 	"MISCONF":     refusedForNow, // cannot persist
-	"BUSY":        refusedForNow, // in another script
-	"TRYAGAIN":    refusedForNow, // a slot on the move has only some of the keys
+	"BUSY":        refusedForNow, // running another script
+	"TRYAGAIN":    refusedForNow, // during a slot migration a node has only some of the keys
 	"CLUSTERDOWN": refusedForNow, // no node for the slot, or no majority
-	"MOVED":       refusedForNow, // seen by dedicated connections, and of nodes that disagree
+	"MOVED":       refusedForNow, // seen by dedicated connections, or if nodes disagree
 	"ASK":         refusedForNow,
 	"CROSSSLOT":   refused,
 	"NOAUTH":      refused,
@@ -208,7 +208,7 @@ func meaningOf(err error) meaning {
 		}
 		code, _, _ := strings.Cut(reply.Error(), " ")
 		if code == "NOPERM" && strings.Contains(reply.Error(), " script: ") {
-			return unknown // a command within the script was refused, perhaps after others
+			return unknown // a command in the script was refused, perhaps after others had run
 		}
 		if m, ok := refusals[code]; ok {
 			return m
@@ -216,7 +216,7 @@ func meaningOf(err error) meaning {
 		return unknown
 	}
 	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
-		return refusedForNow // nothing was written, for there was no connection
+		return refusedForNow // nothing was sent, because there was no connection
 	}
 	if errors.Is(err, rueidis.ErrNoSlot) {
 		return refusedForNow

@@ -14,45 +14,43 @@ import (
 var errConsumerClosed = errors.New("the consumer is closed")
 
 const (
-	// roundTimeout bounds one exchange with the server. It is not the caller's
-	// deadline: a read that was sent takes entries whether or not anybody waits
-	// for its reply.
+	// roundTimeout bounds one round trip to the server. It does not depend on the caller's
+	// deadline: a read that was sent takes entries even if nothing waits for its reply.
 	roundTimeout = 2 * time.Second
-	// patience is how long rounds may fail before a Receive that has nothing
-	// else to return says so. A failover takes about as long.
+	// patience is how long rounds may fail before a Receive without other results returns an
+	// error. A failover takes about as long.
 	patience = 2 * time.Second
 )
 
 // consumer is one worker's end of the queue.
 //
-// It asks the server in rounds, one at a time and in the background: a Receive
-// whose context ends does not abandon the round, whose entries the next
-// Receive finds in the buffer. If a reply is lost all the same, the consumer
-// holds entries without knowing; tend notices by their number and hands them
-// back.
+// It talks to the server in rounds, one at a time, in the background. If the context of a
+// Receive ends, the round goes on, and the next Receive finds its entries in the buffer. If a
+// reply is lost, the consumer holds entries that it does not know. tend notices the difference
+// in number and returns them to the queue.
 type consumer struct {
 	queue *outboxQueue
-	name  string // as the server knows it
-	relay bool   // counted apart from the workers
+	name  string // its name at the server
+	relay bool   // counted separately from the workers
 
 	closing chan struct{} // closed by Close
 	closed  sync.Once
-	slot    chan struct{} // has one token: who takes it may run a round
+	slot    chan struct{} // has one token; its holder may run a round
 
-	lateTo [buckets]time.Time // by Waits: a bucket did not answer, and is not asked until then
+	lateTo [buckets]time.Time // by Waits: a bucket that did not answer is not asked until then
 
 	mu        sync.Mutex
 	schedule  schedule
 	held      held
-	buffer    []arrival   // held, not given to the caller yet, oldest first per bucket
-	receiving bool        // a Receive is under way
-	linger    *time.Timer // until the buffer is handed back
-	unread    []error     // of entries that cannot be decoded, each to be told once
+	buffer    []arrival   // held, but not delivered to the caller yet; oldest first per bucket
+	receiving bool        // a Receive is running
+	linger    *time.Timer // until the buffer is returned to the queue
+	unread    []error     // of entries that cannot be decoded, each reported once
 	tendAt    time.Time   // when the next tending is due
 	others    watch
 	died      bool      // another consumer was found dead since the last tending began
-	deaths    int       // how often one was
-	failing   time.Time // since when rounds fail; zero when they do not
+	deaths    int       // number of consumers that were found dead
+	failing   time.Time // since when rounds fail; zero if they succeed
 }
 
 func newConsumer(q *outboxQueue, name string, relay bool) *consumer {
@@ -79,7 +77,7 @@ func (c *consumer) Receive(ctx context.Context, max int) ([]queue.Delivery, erro
 	}
 }
 
-// take gives the caller what is in the buffer, up to max claims.
+// take returns entries of the buffer with at most max claims.
 func (c *consumer) take(max int) ([]queue.Delivery, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -112,8 +110,8 @@ func (c *consumer) isClosing() bool {
 	}
 }
 
-// wait returns nil when it is worth looking into the buffer again: a round has
-// ended. It starts one when one is due.
+// wait starts a round if one is due. It returns nil after a round has ended, when the buffer
+// may have entries.
 func (c *consumer) wait(ctx context.Context, max int) error {
 	c.mu.Lock()
 	due := time.Until(c.nextRound())
@@ -136,7 +134,7 @@ func (c *consumer) wait(ctx context.Context, max int) error {
 	case <-c.closing:
 		return nil
 	}
-	if c.hasBuffered() { // by a round that was still under way
+	if c.hasBuffered() { // a round that was still running brought some
 		c.slot <- struct{}{}
 		return nil
 	}
@@ -167,8 +165,8 @@ func (c *consumer) nextRound() time.Time {
 	return c.tendAt
 }
 
-// begin runs a round in the background, for which the slot was taken, and
-// gives the slot back after it.
+// begin runs a round in the background, and returns the slot after it. The caller holds the
+// slot.
 func (c *consumer) begin(round func(context.Context) error) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
@@ -184,8 +182,8 @@ func (c *consumer) begin(round func(context.Context) error) <-chan error {
 	return ended
 }
 
-// round does what is due: tending first, then reading. A part of the
-// server that is away does not keep the rest from being read.
+// round first tends if that is due, and then reads. An unavailable part of the server does not
+// stop the others.
 func (c *consumer) round(ctx context.Context, max int) error {
 	var err error
 	if c.tendDue() {
@@ -194,7 +192,7 @@ func (c *consumer) round(ctx context.Context, max int) error {
 	return c.bear(errors.Join(err, c.read(ctx, max)))
 }
 
-// bear keeps a failure to itself for a while: the schedule tries again.
+// bear hides a failure for the time of patience, because the schedule retries.
 func (c *consumer) bear(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -213,8 +211,7 @@ func (c *consumer) bear(err error) error {
 	return nil
 }
 
-// signal tends in the background, if that is due and no round is under way,
-// which would do it.
+// signal starts tending in the background if it is due. A running round would do it itself.
 func (c *consumer) signal() {
 	if !c.tendDue() {
 		return
@@ -226,10 +223,10 @@ func (c *consumer) signal() {
 	}
 }
 
-// Close leaves, and hands back what is not acknowledged.
+// Close removes the consumer and returns its unacknowledged entries to the queue.
 func (c *consumer) Close(ctx context.Context) error {
 	c.closed.Do(func() { close(c.closing) })
-	// A round that is under way may still take entries.
+	// A running round may still take entries.
 	select {
 	case <-c.slot:
 		defer func() { c.slot <- struct{}{} }()
@@ -255,7 +252,7 @@ func (c *consumer) Close(ctx context.Context) error {
 	return nil
 }
 
-// leave is one step in some buckets, and returns those that need another.
+// leave runs one step in some buckets, and returns the buckets that need another.
 func (c *consumer) leave(ctx context.Context, from []int) (more []int, err error) {
 	calls := make([]queueCall, len(from))
 	for i, bucket := range from {
@@ -273,7 +270,7 @@ func (c *consumer) leave(ctx context.Context, from []int) (more []int, err error
 	return more, err
 }
 
-// call is a run of a script on a bucket's stream, as this consumer.
+// call returns a call of a script on a bucket's stream, as this consumer.
 func (c *consumer) call(bucket int, args ...string) queueCall {
 	return queueCall{
 		keys: []string{c.queue.keys.out(bucket)},

@@ -10,8 +10,8 @@ import (
 	"seckill/internal/queue"
 )
 
-// Ack acknowledges entries, whoever holds them. The witness's bucket goes
-// first and alone: if the witness is lost, nothing else may change.
+// Ack acknowledges entries, whichever consumer holds them. The witness's bucket goes first and
+// alone: if the witness is lost, nothing else may change.
 func (c *consumer) Ack(ctx context.Context, done []queue.Delivery, witness queue.ID) error {
 	if err := c.ack(ctx, done, witness); err != nil {
 		return fmt.Errorf("acknowledge: %w", err)
@@ -21,7 +21,7 @@ func (c *consumer) Ack(ctx context.Context, done []queue.Delivery, witness queue
 }
 
 func (c *consumer) ack(ctx context.Context, done []queue.Delivery, witness queue.ID) error {
-	var byBucket [buckets][]*queue.Delivery // those of other queues are left out
+	var byBucket [buckets][]*queue.Delivery // deliveries of other queues are left out
 	for i := range done {
 		if bucket, ok := bucketNamed(done[i].ID.Stream); ok {
 			byBucket[bucket] = append(byBucket[bucket], &done[i])
@@ -46,7 +46,7 @@ func (c *consumer) ack(ctx context.Context, done []queue.Delivery, witness queue
 	return cmp.Or(failures...)
 }
 
-// ackBucket acknowledges entries of one bucket; with a witness also none.
+// ackBucket acknowledges entries of one bucket. With a witness the list may be empty.
 func (c *consumer) ackBucket(ctx context.Context, bucket int, done []*queue.Delivery, witness queue.ID) error {
 	for first := true; first || len(done) > 0; first = false {
 		step := done[:min(len(done), ackMost)]
@@ -63,8 +63,7 @@ func (c *consumer) ackBucket(ctx context.Context, bucket int, done []*queue.Deli
 	return nil
 }
 
-// settle runs the acknowledgement of one bucket, and reports whether there may
-// be more to trim.
+// settle acknowledges entries in one bucket, and reports whether there may be more to trim.
 func (q *outboxQueue) settle(ctx context.Context, bucket int, done []*queue.Delivery, witness queue.ID) (more bool, err error) {
 	call := q.settlement(bucket, witness)
 	product := func(d *queue.Delivery) uint32 { return d.Entry.ProductID }
@@ -91,10 +90,10 @@ func (q *outboxQueue) settle(ctx context.Context, bucket int, done []*queue.Deli
 	return verdict > 0, nil
 }
 
-// witnessLost is the script's reply to a witness that it does not find.
+// witnessLost is the script's reply if it does not find the witness.
 const witnessLost = -1
 
-// settlement is an acknowledgement of nothing.
+// settlement returns an acknowledgement of no entries.
 func (q *outboxQueue) settlement(bucket int, witness queue.ID) queueCall {
 	call := queueCall{
 		keys: []string{q.keys.out(bucket), q.keys.queue(bucket)},
@@ -106,8 +105,8 @@ func (q *outboxQueue) settlement(bucket int, witness queue.ID) queueCall {
 	return call
 }
 
-// Lost asks for witnesses by acknowledgements of nothing, all at once. One of
-// another queue is lost here.
+// Lost checks witnesses by acknowledgements of no entries, all at once. A witness of another
+// queue is lost here.
 func (q *outboxQueue) Lost(ctx context.Context, witnesses []queue.ID) (lost []queue.ID, err error) {
 	var calls []queueCall
 	var asked []queue.ID
@@ -116,7 +115,7 @@ func (q *outboxQueue) Lost(ctx context.Context, witnesses []queue.ID) (lost []qu
 		switch {
 		case ok:
 			calls, asked = append(calls, q.settlement(bucket, id)), append(asked, id)
-		case !id.IsZero(): // an empty witness says nothing
+		case !id.IsZero(): // an empty witness claims nothing
 			lost = append(lost, id)
 		}
 	}
@@ -132,7 +131,7 @@ func (q *outboxQueue) Lost(ctx context.Context, witnesses []queue.ID) (lost []qu
 	return lost, cmp.Or(failures...)
 }
 
-// trim shortens a stream by some steps, and reports whether there is more.
+// trim shortens a stream in several steps, and reports whether there is more to trim.
 func (q *outboxQueue) trim(ctx context.Context, bucket int) (more bool, err error) {
 	for range trimSteps {
 		if more, err = q.settle(ctx, bucket, nil, queue.ID{}); err != nil || !more {

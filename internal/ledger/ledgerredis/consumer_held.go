@@ -6,13 +6,13 @@ import (
 	"seckill/internal/queue"
 )
 
-// arrival is an entry that a round has brought.
+// arrival is an entry that a round has received.
 type arrival struct {
 	queue.Delivery
 	bucket int
 }
 
-// held is what a consumer has and has not settled: the tags, by bucket and seq.
+// held has the tags of the entries that a consumer has and has not settled, by bucket and seq.
 type held [buckets]map[uint64]uint64
 
 func (h *held) put(bucket int, id queue.ID) {
@@ -22,21 +22,21 @@ func (h *held) put(bucket int, id queue.ID) {
 	h[bucket][id.Seq] = id.Tag
 }
 
-// has reports whether it has exactly this entry.
+// has reports whether the consumer has exactly this entry.
 func (h *held) has(bucket int, id queue.ID) bool {
 	tag, ok := h[bucket][id.Seq]
 	return ok && tag == id.Tag
 }
 
-// settle forgets an entry that was acknowledged or handed back.
+// settle removes an entry that was acknowledged or returned.
 func (h *held) settle(bucket int, id queue.ID) {
 	if h.has(bucket, id) {
 		delete(h[bucket], id.Seq)
 	}
 }
 
-// correct makes the consumer's knowledge of a bucket what the server says, and
-// returns the entries that it did not know of.
+// correct sets the known entries of a bucket to those that the server reports, and returns the
+// ones that were not known.
 func (h *held) correct(bucket int, server []queue.ID) (strange []queue.ID) {
 	gone := maps.Clone(h[bucket])
 	for _, id := range server {

@@ -11,23 +11,23 @@ import (
 )
 
 const (
-	// signsPerSilence is how many signs of life a living consumer gives within a
-	// silence: it may miss some.
+	// signsPerSilence is the number of heartbeats that a live consumer sends within the silence
+	// timeout. It may miss some.
 	signsPerSilence = 5
-	// signTimeout bounds one sign of life.
+	// signTimeout bounds one heartbeat.
 	signTimeout = time.Second
-	// countedFor is how long after its last sign a consumer is counted as alive,
-	// by the server's clock. Nothing but figures depends on it.
+	// countedFor is how long after its last heartbeat a consumer counts as alive, by the
+	// server's clock. Only figures depend on it.
 	countedFor = 5 * time.Second
-	// forgetAfter is when an idle consumer is forgotten, by the server's clock. If
-	// it lives, its next sign or read makes it known again.
+	// forgetAfter is when an idle consumer is removed, by the server's clock. If it is alive,
+	// its next heartbeat or read adds it again.
 	forgetAfter = time.Minute
-	// toldFor is how long a consumer of which the log told that it is dead is
-	// remembered. Names do not come again.
+	// toldFor is how long a consumer that was logged as dead is remembered. Names are not
+	// reused.
 	toldFor = time.Minute
 )
 
-// present gives the consumer's sign of life, and reads those of all.
+// present sends the consumer's heartbeat, and reads those of all consumers.
 func (c *consumer) present(ctx context.Context) (signs map[string]string, err error) {
 	set := "1"
 	if c.relay {
@@ -44,7 +44,7 @@ func (c *consumer) present(ctx context.Context) (signs map[string]string, err er
 	return signs, nil
 }
 
-// absent signs out. One that cannot is taken for dead by the others.
+// absent removes the consumer's heartbeat. If that fails, the others will consider it dead.
 func (c *consumer) absent(ctx context.Context) {
 	var commands []rueidis.Completed
 	for _, set := range []string{c.queue.keys.workers(), c.queue.keys.relays()} {
@@ -53,9 +53,9 @@ func (c *consumer) absent(ctx context.Context) {
 	_ = c.queue.sendOnce(ctx, commands)
 }
 
-// live gives signs of life from the consumer's making until it leaves or its
-// ledger does, also while nobody calls it: a worker that waits for its store is
-// not dead, and taking over what it holds would help nobody.
+// live sends heartbeats until the consumer is closed or its ledger is, also while it is not
+// called. A worker that waits for its store is not dead, and taking over its entries would help
+// nothing.
 func (c *consumer) live() {
 	ticker := time.NewTicker(c.queue.silence / signsPerSilence)
 	defer ticker.Stop()
@@ -71,7 +71,7 @@ func (c *consumer) live() {
 	}
 }
 
-// sign gives one sign of life, and looks at those of the others.
+// sign sends one heartbeat, and evaluates those of the others.
 func (c *consumer) sign() {
 	ctx, cancel := context.WithTimeout(c.queue.stop, signTimeout)
 	signs, err := c.present(ctx)
@@ -91,8 +91,8 @@ func (c *consumer) sign() {
 	c.signal()
 }
 
-// toldLately reports whether the log has told of a dead consumer: all workers and
-// relays of a process find the same ones.
+// toldLately reports whether the log has named a dead consumer lately, and remembers it. All
+// consumers of a process find the same dead ones.
 func (q *outboxQueue) toldLately(name string) bool {
 	now := time.Now()
 	q.silent.Range(func(other, at any) bool {
@@ -105,14 +105,14 @@ func (q *outboxQueue) toldLately(name string) bool {
 	return told
 }
 
-// Deaths counts the others that were found dead.
+// Deaths returns how many other consumers were found dead.
 func (c *consumer) Deaths() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.deaths
 }
 
-// living counts the consumers of all instances that are signed in and alive.
+// living counts the live consumers of all instances.
 func (q *outboxQueue) living(ctx context.Context) (workers, relays int, err error) {
 	within := []string{strconv.FormatInt(countedFor.Milliseconds(), 10)}
 	results := q.glance(ctx, workersScript,

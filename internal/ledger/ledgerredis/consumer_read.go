@@ -17,34 +17,34 @@ import (
 )
 
 const (
-	// hotFor is how long a bucket counts as busy after an entry, and hotEvery
-	// how often it is then read: 64 busy buckets that have just run dry cost
-	// the server some 4% of a core for that second.
+	// hotFor is how long after its last entry a bucket counts as busy, and hotEvery how often
+	// it is read then. 64 busy buckets that have just become empty cost the server about 4% of
+	// a core for that second.
 	hotFor   = time.Second
 	hotEvery = 5 * time.Millisecond
-	// coldEvery is how often a bucket is read that had nothing for long: the
-	// most that a lonely order waits.
+	// coldEvery is how often a bucket is read that had no entries for long. It is the longest
+	// wait of a single order.
 	coldEvery = 250 * time.Millisecond
-	// awayEvery is how often a bucket is tried that cannot be read.
+	// awayEvery is how often a bucket that cannot be read is retried.
 	awayEvery = time.Second
-	// focusMost is how many buckets with a backlog are read at once: entries
-	// of few streams make few acknowledgements and few, large transactions.
+	// focusMost is how many buckets with a backlog are read at once. Entries of few streams
+	// need few acknowledgements and few, large transactions.
 	focusMost = 2
-	// firstClaims is the guess of an entry's claims before any was seen.
+	// firstClaims is the assumed number of claims per entry before any was read.
 	firstClaims = 16
 )
 
-// plan is when and how much to read of one bucket.
+// plan says when to read one bucket, and how much.
 type plan struct {
 	due    time.Time
 	last   time.Time // when it last had an entry
 	every  time.Duration
 	claims float64 // per entry, on average
-	full   bool    // the last reading brought all that was asked for
-	away   bool    // the last reading failed
+	full   bool    // the last read brought as many as requested
+	away   bool    // the last read failed
 }
 
-// count is how many entries have about so many claims.
+// count estimates how many entries have this many claims.
 func (p *plan) count(claims int) int {
 	each := p.claims
 	if each == 0 {
@@ -53,7 +53,7 @@ func (p *plan) count(claims int) int {
 	return int(min(readMost, 1+float64(claims)/each))
 }
 
-// schedule says which buckets to read next: busy ones often, others seldom.
+// schedule decides which buckets to read next: busy ones often, others rarely.
 type schedule [buckets]plan
 
 func (s *schedule) next() time.Time {
@@ -66,14 +66,14 @@ func (s *schedule) next() time.Time {
 	return next
 }
 
-// reading is how many entries to ask a bucket for.
+// reading is how many entries to read from a bucket.
 type reading struct {
 	bucket, count int
 }
 
-// due says what to read now: for max claims from buckets with a backlog, those
-// first that wait longest, and a little from the others, which are likely to
-// have nothing. What is too much stays in the buffer.
+// due returns what to read now: max claims from the buckets with a backlog that have waited
+// longest, and a little from the others, which are probably empty. Extra entries stay in the
+// buffer.
 func (s *schedule) due(now time.Time, max int) []reading {
 	var backlog, others []int
 	for bucket := range s {
@@ -99,7 +99,7 @@ func (s *schedule) due(now time.Time, max int) []reading {
 	return all
 }
 
-// found books what a read has brought.
+// found records the result of a read.
 func (s *schedule) found(asked reading, now time.Time, arrivals []arrival) {
 	p := &s[asked.bucket]
 	p.full, p.away = len(arrivals) >= asked.count, false
@@ -119,8 +119,8 @@ func (s *schedule) found(asked reading, now time.Time, arrivals []arrival) {
 	p.due = now.Add(p.every)
 }
 
-// failed puts a bucket off that could not be read, longer each time: asking a
-// part of the server that is away holds up the reading of the rest.
+// failed delays the next read of a bucket that could not be read, longer each time, because
+// waiting for an unavailable part of the server delays the other reads.
 func (s *schedule) failed(bucket int, now time.Time) {
 	p := &s[bucket]
 	p.away, p.every = true, min(max(2*p.every, hotEvery), awayEvery)
@@ -131,7 +131,7 @@ func (s *schedule) anyAway() bool {
 	return slices.ContainsFunc(s[:], func(p plan) bool { return p.away })
 }
 
-// read fetches what the buckets have whose time has come.
+// read reads the buckets that are due.
 func (c *consumer) read(ctx context.Context, max int) error {
 	c.mu.Lock()
 	readings := c.schedule.due(time.Now(), max)
@@ -156,8 +156,8 @@ func (c *consumer) read(ctx context.Context, max int) error {
 	return cmp.Or(failures...)
 }
 
-// arrive books one bucket's reply. If there is none, entries may have gone to
-// nobody: tending finds out.
+// arrive processes one bucket's reply. If it was lost, the server may have assigned entries to
+// this consumer without its knowledge; tending finds them.
 func (c *consumer) arrive(r reading, result rueidis.RedisResult) error {
 	now := time.Now()
 	rows, err := result.ToArray()
@@ -180,7 +180,7 @@ func (c *consumer) arrive(r reading, result rueidis.RedisResult) error {
 	}
 	c.schedule.found(r, now, c.buffer[before:])
 	if later > 0 {
-		c.schedule[r.bucket].due = now // what is behind them does not wait
+		c.schedule[r.bucket].due = now // the entries behind them need not wait
 		c.queue.logger.Warn("queue: entries of another format version wait for a worker that reads it: upgrade this one, or start one of that version",
 			"stream", streamName(r.bucket), "entries", later, "reads", queue.Version)
 	}
@@ -203,9 +203,9 @@ func readRow(bucket int, row *rueidis.RedisMessage) (id queue.ID, fields map[str
 	return id, fields, err
 }
 
-// keep decodes an entry, unless it is of another version: the script has put that
-// where its readers look. One that is damaged is told once, stays with this
-// consumer, unacknowledged and counted, and lets the others pass.
+// keep decodes an entry, unless it is of another version: the script has assigned that to the
+// consumer of its version. A damaged entry is reported once, stays with this consumer,
+// unacknowledged and counted, and does not block the others.
 func (c *consumer) keep(a arrival, fields map[string]string) bool {
 	var err error
 	switch a.Entry, err = decodeEntry(fields["h"], fields["l"], fields["c"]); {
@@ -221,8 +221,7 @@ func (c *consumer) keep(a arrival, fields map[string]string) bool {
 	return true
 }
 
-// decodeEntry reads an outbox entry from the fields of the stream: head, limit
-// and claims.
+// decodeEntry decodes an outbox entry from the fields of the stream: head, limit and claims.
 func decodeEntry(h, l, c string) (seckill.Entry, error) {
 	entry, err := queue.DecodeHead(h)
 	if err != nil {

@@ -10,18 +10,16 @@ import (
 	"seckill/internal/queue"
 )
 
-// lingerFor is how long entries that were read ahead wait for the next Receive.
-// A worker is back from its store by then; from one that is not, others get
-// them.
+// lingerFor is how long prefetched entries wait for the next Receive. By then a worker has
+// returned from its store. Otherwise other workers get them.
 const lingerFor = 100 * time.Millisecond
 
-// Nack hands entries back that this consumer holds, and with them what it has
-// of their streams and has not given to its caller: younger entries must not
-// come first.
+// Nack returns entries of this consumer to the queue. It also returns the undelivered entries
+// of their streams, because younger entries must not come first.
 func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
 	byBucket := make(map[int][]queue.ID)
 	for _, id := range ids {
-		if bucket, ok := bucketNamed(id.Stream); ok { // others are of other queues
+		if bucket, ok := bucketNamed(id.Stream); ok { // others belong to other queues
 			byBucket[bucket] = append(byBucket[bucket], id)
 		}
 	}
@@ -35,8 +33,8 @@ func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
 	return nil
 }
 
-// unbuffer takes the entries of some buckets out of the buffer, to be handed back.
-// If that fails, tending will find that nobody knows of them.
+// unbuffer removes the entries of some buckets from the buffer, to return them to the queue. If
+// returning them fails, tending finds them.
 func (c *consumer) unbuffer(which func(bucket int) bool) map[int][]queue.ID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,7 +50,7 @@ func (c *consumer) unbuffer(which func(bucket int) bool) map[int][]queue.ID {
 	return taken
 }
 
-// handBack makes entries of one bucket free for anyone.
+// handBack makes entries of one bucket available to any consumer.
 func (c *consumer) handBack(ctx context.Context, bucket int, ids []queue.ID) error {
 	for len(ids) > 0 {
 		step := ids[:min(len(ids), moveMost)]
@@ -74,8 +72,8 @@ func (c *consumer) handBack(ctx context.Context, bucket int, ids []queue.ID) err
 	return nil
 }
 
-// attend notes that somebody receives, or no longer does. What is in the
-// buffer then is handed back unless the next Receive comes soon.
+// attend records that a Receive begins or ends. After it ended, the buffer is returned to the
+// queue unless the next Receive comes soon.
 func (c *consumer) attend(receiving bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -92,12 +90,12 @@ func (c *consumer) lingerLocked() {
 	}
 }
 
-// giveUp hands back a buffer that nobody came for.
+// giveUp returns the buffer to the queue after no Receive came.
 func (c *consumer) giveUp() {
 	select {
 	case <-c.slot:
 	case <-c.closing:
-		return // Close hands everything back
+		return // Close returns everything
 	}
 	c.mu.Lock()
 	receiving := c.receiving

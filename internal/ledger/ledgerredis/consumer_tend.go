@@ -17,10 +17,10 @@ import (
 )
 
 const (
-	// trimSteps is how many steps of trimming a bucket gets at one tending.
+	// trimSteps is the number of trimming steps per bucket and tending.
 	trimSteps = 8
-	// tendAgain is when to go on with what one tending did not finish,
-	// tendRetry with what it could not do.
+	// tendAgain is the pause before unfinished tending continues, tendRetry the pause after a
+	// failure.
 	tendAgain = 10 * time.Millisecond
 	tendRetry = 500 * time.Millisecond
 )
@@ -31,15 +31,15 @@ func (c *consumer) tendDue() bool {
 	return !time.Now().Before(c.tendAt)
 }
 
-// tended is what the server says of one bucket.
+// tended is the server's report on one bucket.
 type tended struct {
 	bucket                        int
 	mine, returned, spare, beyond int64
 	holders                       []string
 }
 
-// tend takes over from the dead in every bucket, trims what acknowledgements
-// left, and finds what this consumer holds without knowing.
+// tend does three things in every bucket: it takes over entries of dead consumers, trims
+// acknowledged entries, and finds entries that this consumer holds without knowing.
 func (c *consumer) tend(ctx context.Context) error {
 	next := time.Now().Add(c.queue.silence)
 	all, err := c.takeOver(ctx)
@@ -64,7 +64,8 @@ func (c *consumer) tend(ctx context.Context) error {
 	return err
 }
 
-// takeOver hands back what dead consumers hold, and learns who holds entries.
+// takeOver returns entries of dead consumers to the queue, and reads which consumers hold
+// entries.
 func (c *consumer) takeOver(ctx context.Context) ([]tended, error) {
 	c.mu.Lock()
 	dead := c.others.dead(time.Now())
@@ -90,7 +91,7 @@ func (c *consumer) takeOver(ctx context.Context) ([]tended, error) {
 			holders[name] = true
 		}
 	}
-	for _, name := range dead { // those may be in a bucket that did not answer, or hold more
+	for _, name := range dead { // they may have more, or hold entries in a bucket that did not answer
 		holders[name] = len(failures) > 0 || slices.ContainsFunc(all, func(b tended) bool { return b.beyond > 0 })
 	}
 	maps.DeleteFunc(holders, func(_ string, holds bool) bool { return !holds })
@@ -124,8 +125,7 @@ func readTended(bucket int, result rueidis.RedisResult) (tended, error) {
 	return b, nil
 }
 
-// tidy acts on what tending has found in a bucket, and reports whether there
-// is more to do.
+// tidy processes the report on a bucket, and reports whether more must be done.
 func (c *consumer) tidy(ctx context.Context, b tended) (more bool, err error) {
 	c.mu.Lock()
 	known := int64(len(c.held[b.bucket]))
@@ -149,8 +149,8 @@ func (c *consumer) tidy(ctx context.Context, b tended) (more bool, err error) {
 	return more, nil
 }
 
-// recall lists what this consumer holds in a bucket, and hands back what it
-// does not know of: the reply that brought it was lost.
+// recall lists the entries that this consumer holds in a bucket, and returns unknown ones to
+// the queue: the reply that brought them was lost.
 func (c *consumer) recall(ctx context.Context, bucket int) error {
 	var all []queue.ID
 	for from := "-"; from != ""; {
@@ -175,7 +175,7 @@ func (c *consumer) page(ctx context.Context, bucket int, from string) ([]queue.I
 		Start(from).End("+").Count(recallPage).Consumer(c.name).Build()
 	rows, err := c.queue.send(ctx, rueidis.Commands{command})[0].ToArray()
 	if refusal, ok := rueidis.IsRedisErr(err); ok && strings.HasPrefix(refusal.Error(), "NOGROUP") {
-		return nil, nil // nobody holds anything
+		return nil, nil // no consumer holds entries
 	}
 	if err != nil {
 		return nil, err

@@ -15,19 +15,19 @@ import (
 )
 
 const (
-	// waitsMost bounds the entries that one command asks for.
+	// waitsMost bounds the entries of one command.
 	waitsMost = 500
-	// waitsFor is how long a bucket that does not answer holds up the rest. It is
-	// not asked again for lateFor.
+	// waitsFor is how long a bucket that does not answer delays the others. It is not asked
+	// again for lateFor.
 	waitsFor = 500 * time.Millisecond
 	lateFor  = 2 * time.Second
 )
 
 var errLate = errors.New("no answer of late")
 
-// Waits looks for entries in the sets of those that are not acknowledged, which
-// have SEQ-TAG as members. Each bucket is asked by itself. One that does not
-// answer within waitsFor is late, and nobody waits for it until it is asked again.
+// Waits looks up entries in the sets of unacknowledged entries, whose members are SEQ-TAG. Each
+// bucket is asked separately. A bucket without an answer within waitsFor is late, and calls do
+// not wait for it until it is asked again.
 func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]queue.State, error) {
 	within, cancel := context.WithTimeout(ctx, waitsFor)
 	defer cancel()
@@ -60,7 +60,7 @@ func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]queue.Stat
 // look asks one bucket.
 func (c *consumer) look(ctx context.Context, bucket int, all []int, of []queue.Delivery, states []queue.State) error {
 	var commands rueidis.Commands
-	var asked [][]int // per command, the deliveries that it asks for
+	var asked [][]int // per command, the indexes of its deliveries
 	places := make(map[uint32][]int)
 	for _, at := range all {
 		places[of[at].Entry.ProductID] = append(places[of[at].Entry.ProductID], at)
@@ -94,7 +94,7 @@ func (c *consumer) look(ctx context.Context, bucket int, all []int, of []queue.D
 	return cmp.Or(failures...)
 }
 
-// inBuckets groups deliveries by bucket. Those of another queue do not wait.
+// inBuckets groups deliveries by bucket. Deliveries of another queue do not wait.
 func inBuckets(of []queue.Delivery, states []queue.State) (all [buckets][]int) {
 	for i := range of {
 		if bucket, ok := bucketNamed(of[i].ID.Stream); ok {
@@ -106,7 +106,7 @@ func inBuckets(of []queue.Delivery, states []queue.State) (all [buckets][]int) {
 	return all
 }
 
-// forget forgets entries of its own that others have acknowledged.
+// forget drops this consumer's entries that others have acknowledged.
 func (c *consumer) forget(of []queue.Delivery, states []queue.State) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

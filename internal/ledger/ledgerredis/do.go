@@ -14,9 +14,9 @@ import (
 	"seckill/internal/queue"
 )
 
-// noteBytes are of one claim, and of the tag; a group's 4 stand in front of all.
+// noteBytes is the size of one claim's note, and of the tag. The group, 4 bytes, comes first.
 //
-// (unpack in Lua takes less than 8,000 values, which is more than ledger.MaxClaims.)
+// (unpack in Lua accepts fewer than 8,000 values, which is more than ledger.MaxClaims.)
 const noteBytes = 8
 
 // Do performs one numbered call: one script.
@@ -43,9 +43,9 @@ func (l *Ledger) Do(ctx context.Context, req ledger.Request) (ledger.Reply, erro
 	return reply, nil
 }
 
-// unreadable closes a shard in which a call met what no ledger wrote: it is lost,
-// and sells nothing until it is rebuilt. The outcome of the call stays unknown;
-// the lane asks, and finds the shard closed.
+// unreadable closes a shard whose data is damaged. It counts as lost, and sells nothing until
+// it is rebuilt. The outcome of the call stays unknown; the lane asks, and finds the shard
+// closed.
 func (l *Ledger) unreadable(ctx context.Context, shard ledger.Shard, cause error) error {
 	l.opt.Logger.Warn("a shard cannot be read, and is closed", "product", shard.Product, "shard", shard.Index, "error", cause)
 	if err := l.Close(ctx, shard); err != nil {
@@ -54,7 +54,7 @@ func (l *Ledger) unreadable(ctx context.Context, shard ledger.Shard, cause error
 	return fmt.Errorf("call the ledger: %w: %w", ledger.ErrDamaged, cause)
 }
 
-// prepare makes the call's script, keys and arguments.
+// prepare returns the call's script, keys and arguments.
 func (l *Ledger) prepare(req *ledger.Request) (s *script, keys, args []string, err error) {
 	if err := req.Check(); err != nil {
 		return nil, nil, nil, err
@@ -89,7 +89,7 @@ func (l *Ledger) prepareReserve(shard ledger.Shard, w *ledger.Reserve, adopt boo
 		c := &w.Claims[i]
 		size += queue.ClaimBytes + queue.NumberBytes + noteBytes + len(c.Key) + len(c.Buyer) + len(c.Ref)
 	}
-	// The four texts share one buffer, which nobody writes to again.
+	// The four texts share one buffer, which is not changed afterwards.
 	b := queue.AppendHead(make([]byte, 0, size), &seckill.Entry{
 		ProductID: shard.Product, Group: shard.Group, Shard: shard.Index, Epoch: shard.Epoch,
 		At: w.At, PriceCents: w.PriceCents, Currency: w.Currency, Name: w.Name,
@@ -113,9 +113,9 @@ func (l *Ledger) prepareReserve(shard ledger.Shard, w *ledger.Reserve, adopt boo
 	return reserveScript, keys, args
 }
 
-// appendNotes is what other instances hear of a batch, for the claims of it
-// that are accepted. Whoever reserves learns of the buyers by the answer; who
-// adopts does not, and is told like the others.
+// appendNotes appends the note for other instances about a batch. It lists all claims; the
+// script keeps the accepted ones. A caller that reserves learns of its buyers by the answer. A
+// caller that adopts does not, and gets the note like the others.
 func (l *Ledger) appendNotes(b []byte, group uint32, claims []seckill.Claim, adopt bool) []byte {
 	if l.opt.Notes == "" {
 		return b

@@ -1,119 +1,115 @@
-// Package ledgerredis keeps the ledger in Redis: alone, as replicas under
-// Sentinel, or as a Cluster. Its outbox is a stream per bucket, which is also
-// the queue (Ledger.Queue).
+// Package ledgerredis keeps the ledger in Redis: a single server, replicas under Sentinel, or a
+// Cluster. Its outbox is a stream per bucket, which is also the queue (Ledger.Queue).
+//
+// do.go has the numbered calls, switch.go opens and closes shards, install.go begins an epoch,
+// read.go, held.go and audit.go read. caller.go runs scripts and classifies errors, key.go
+// names keys. queue*.go and consumer*.go are the queue; watch.go finds dead consumers.
+// durability.go and trial.go check the server. script/ has the Lua.
 //
 // # Keys
 //
-// Shard i of limit group g lives in bucket (hash(g) + i) mod 64, so that the
-// shards of one product lie in buckets of their own, and so that the products
-// of a group, which share one limit, share a bucket. All keys of a bucket have
-// its tag {bN}, hence one slot of a Cluster: a script touches one bucket only,
-// and every key that it touches is declared. In front is the prefix, in which the
-// store's identity is (redisclient.KeysOf): stores that share a Redis do not meet.
+// Shard i of limit group g is in bucket (hash(g) + i) mod 64. So the shards of one product are
+// in different buckets, and the products of a group, which share one limit, share a bucket. All
+// keys of a bucket have its tag {bN}, and so one slot of a Cluster. A script uses one bucket
+// only, and declares all its keys. Keys begin with the prefix, which contains the store's
+// identity (redisclient.KeysOf), so that stores can share a Redis.
 //
 //	{bN}:shard:PRODUCT:INDEX   hash: the shard's figures, transfers, change verdicts
 //	{bN}:group:GROUP:INDEX     hash: the live generation of each product of the group
-//	{bN}:mark:GROUP:INDEX      hash: buyer -> what the ledger remembers of the buyer
-//	{bN}:lane:PRODUCT:INDEX    hash: process -> its record of numbered calls, this epoch's
+//	{bN}:mark:GROUP:INDEX      hash: buyer -> the buyer's mark
+//	{bN}:lane:PRODUCT:INDEX    hash: process -> its record of numbered calls, of this epoch
 //	{bN}:out                   stream: the outbox, one entry per batch
 //	{bN}:queue                 hash: the outbox's counter, witness and figures
-//	{bN}:open:PRODUCT          sorted set: entries of a product that are not acknowledged
-//	{bN}:trial:KIND            within one step of Open, which tries the user's rights
+//	{bN}:open:PRODUCT          sorted set: unacknowledged entries of a product
+//	{bN}:trial:KIND            exists within one step of Open, which tests the user's rights
 //
-// Beside the figures by their names (epoch, open, state, limit, available,
-// allotted, marked, orders, sent, received, releases, generation), a shard has
-// out:PEER and in:PEER, the last transfer with another shard in each direction,
-// and change:ID, the verdict of a stock change.
+// Besides the figures with their names (epoch, open, state, limit, available, allotted, marked,
+// orders, sent, received, releases, generation), a shard has out:PEER and in:PEER, the last
+// transfer with another shard in each direction, and change:ID, the verdict of a stock change.
 //
 // # Calls
 //
-// A numbered call is one script (script/do_*.lua, after preludes that calls
-// share). The script checks before it writes, and the writes that can be refused
-// for what a key holds come first and are taken back, so that it happens whole
-// or not at all; the user's right to every command is tried by Open. It never
-// reads the clock. A refusal that precedes the script, or a connection that
-// could not be made, means that the call was not executed: the same number goes
-// again, with short pauses, until the context ends. After anything else the
-// outcome is unknown, and the lane asks. The client repeats nothing by itself.
+// A numbered call is one script (script/do_*.lua, after preludes that several calls share). The
+// script checks before it writes. Writes that a wrong key type can fail come first and are
+// undone, so the call happens as a whole or not at all. Open tests the user's right to every
+// command. The script never reads the clock.
 //
-// With Options.WaitReplicas the reply of whatever changes the ledger counts
-// only after WAIT on the same connection. Read and Held do not wait: between
-// two numbered calls they may show what replicas do not have yet.
+// If the server refuses the call before the script, or no connection could be made, the call
+// was not executed. Then the same number is sent again, with short pauses, until the context
+// ends. After any other error the outcome is unknown, and the lane asks. The client library
+// repeats nothing by itself.
+//
+// With Options.WaitReplicas, the reply of a call that changes the ledger counts only after WAIT
+// on the same connection. Read and Held do not wait: between two numbered calls they may show
+// data that replicas do not have yet.
 //
 // # Marks and generations
 //
-// A mark holds orders of all products of its group, each stamped with a
-// generation: a number that an Install takes from the group's counter. An
-// order counts only while its generation is its product's live one. Install
-// writes the marks of the new generation in chunks beside the old ones, which
-// nobody sees, and then makes the generation live in the one step that also
-// replaces the figures: however many marks there are, no step is long, and one
-// that is cut short leaves nothing but waste. Orders of dead generations are
-// dropped when their buyer's mark is next written, and swept in the background.
+// A mark holds orders of all products of its group. Each order has a generation, a number that
+// an Install takes from the group's counter. An order counts only while its generation is its
+// product's live one. Install writes the marks of the new generation in chunks, not yet
+// visible, besides the old ones. Then one step makes the generation live and replaces the
+// figures. So no step is long, however many marks there are, and an interrupted install leaves
+// only garbage. Orders of dead generations are dropped when their buyer's mark is next written,
+// and by a sweep in the background.
 //
-// A mark is its orders one after the other, oldest first, each as written under
-// "Versions". A released order that had a key stays with quantity 0, because its
-// key is known until the epoch ends; one that was dead at the install came so.
+// A mark is its orders one after the other, oldest first, in the form given under "Versions". A
+// dead order with a key stays with quantity 0, because its key is known until the epoch ends.
 //
 // # Outbox entries
 //
-// An entry's id is SEQ-TAG: SEQ counts the bucket's entries from 1, TAG is 64
-// random bits that tell it from another that takes its number after a loss.
-// Its fields are "h", the head that all its claims share, which comes first, "l",
-// the limit per buyer, and "c", the accepted claims one after the other. The caller
-// encodes the head and the claims; the script only picks.
+// An entry's id is SEQ-TAG. SEQ counts the bucket's entries from 1. TAG is 64 random bits,
+// which differ if another entry gets the same number after a loss. Its fields are "h", the head
+// that all its claims share, which comes first, "l", the limit per buyer, and "c", the accepted
+// claims one after the other. The caller encodes the head and the claims; the script only
+// selects claims.
 //
-// In the step that adds the entry, its id "SEQ-TAG" becomes a member, with
-// score SEQ, of the open set of its product, and in the bucket's queue hash
-// "seq" becomes SEQ, and "n:PRODUCT" grows by its claims. Its acknowledgement,
-// likewise in one step, takes it from the set and its claims from the sum; who
-// finds it in the set finds it in the stream.
+// In the step that adds the entry, its id "SEQ-TAG" becomes a member, with score SEQ, of the
+// open set of its product. In the bucket's queue hash "seq" becomes SEQ, and "n:PRODUCT" grows
+// by its claims. Its acknowledgement, also in one step, removes it from the set and its claims
+// from the sum. An entry in the set is also in the stream.
 //
 // # Versions
 //
-// Instances of two versions work on one Redis during a rolling upgrade, so what
-// one writes the other reads. Package entryformat has the form of heads, claims
-// and orders. A mark has, for each order, generation (4 bytes), SEQ of its entry
-// (6, 0 when it was installed), and the order. Readers skip fields of later
-// versions, and scripts keep them with the order: an older version only drops them
-// when it rebuilds marks from the store. A new field may also be one of the
-// stream's entry.
+// Instances of two versions work on one Redis during a rolling upgrade, so each must read the
+// data of the other. internal/queue/entryformat.go has the form of heads, claims and orders.
+// For each order a mark has its generation (4 bytes), the SEQ of its entry (6 bytes, 0 if it
+// was installed), and the order. Readers skip fields of later versions, and scripts keep them
+// with the order; an older version only drops them when it rebuilds marks from the store. A new
+// field may also be one of the stream's entry.
 //
-// A worker that meets a head of another version puts the entry, in the step that
-// reads it, under the consumer "version-N" of the stream: it neither holds nor
-// acknowledges it, logs it, and goes on. Workers that read version N take it from
-// there. Until then the entry counts in seckill_outbox_waiting and
-// seckill_outbox_foreign, its buyer gets "busy" from instances that cannot read it,
-// and a rebuild by one logs that it stays in the outbox: a worker that reads it
-// adopts it into the new epoch. Marks have no version: what cannot be appended to
-// them takes a key of another name, and a rebuild.
+// A worker may read a head of another version. In the same step the script assigns the entry to
+// the consumer "version-N" of the stream. The worker neither holds nor acknowledges it, logs
+// it, and goes on. Workers that read version N take it from there. Until then the entry counts
+// in seckill_outbox_waiting and seckill_outbox_foreign, and its buyer gets "busy" from
+// instances that cannot read it. If such an instance rebuilds the product, it logs that the
+// entry stays in the outbox; a worker that reads it adopts it into the new epoch. Marks have no
+// version: a change that cannot be appended to them needs a key of another name, and a rebuild.
 //
 // # Damage
 //
-// What cannot be read, or does not add up, is lost: the shard is closed and then
-// rebuilt from the store. No step is done by halves for it.
+// Data that cannot be read, or does not add up, counts as lost: the shard is closed and then
+// rebuilt from the store. No call takes effect in part.
 //
-//   - a call that meets a key of another type closes the shard. One with a figure
-//     that is no number reads as closed.
-//   - Install deletes what is in the place of a key, and makes it anew. Where
-//     all marks of a group are gone, the group forgets its other products too:
-//     their next Reserve finds them lost.
-//   - a mark that is none closes the shard, is deleted, and comes back with the
-//     rebuild. So does a lane's record that is none, which ends with its epoch.
-//   - A power cut can leave half of a script. Intact misses an entry that is in the
-//     open set and not in the stream: Install takes it out of the set. It also
-//     misses one that stands before what was delivered and that no consumer holds,
-//     which no worker would be given: Install hands it back. A stream ahead of its
-//     counter is set right by the next Reserve, and marks without figures are
-//     counted by Audit.
+//   - A call that finds a key of another type closes the shard. A shard with a figure
+//     that is not a number reads as closed.
+//   - Install deletes a key of the wrong type and creates it again. If all marks of a
+//     group are gone, the group forgets its other products too, and their next Reserve
+//     finds them lost.
+//   - An invalid mark closes the shard, is deleted, and returns with the rebuild. So
+//     does an invalid record of a lane, which ends with its epoch.
+//   - A power cut can leave half of a script. Intact notices an entry that is in the
+//     open set and not in the stream: Install removes it from the set. It also notices
+//     an entry before the last delivered one that no consumer holds, so that no worker
+//     would get it: Install returns it to the queue. A stream ahead of its counter is
+//     corrected by the next Reserve. Audit counts marks without figures.
 //
 // # Queue
 //
-// Every stream has one consumer group, "worker", which is made again from the
-// beginning of the stream when it is missing. An entry that was handed back, or
-// whose holder was silent for too long, stands under the consumer "returned",
-// and is what the next reader gets first. Field "witness" of the queue hash is
-// the highest witness that an acknowledgement has carried, as SEQ-TAG. The
-// stream is trimmed by acknowledgements, never beyond that witness, the oldest
-// entry that somebody holds, or the first that was never delivered.
+// Every stream has one consumer group, "worker". If it is missing, it is created again at the
+// beginning of the stream. An entry that was returned, or whose consumer was silent for too
+// long, belongs to the consumer "returned"; the next reader gets these first. Field "witness"
+// of the queue hash is the highest witness that an acknowledgement has carried, as SEQ-TAG.
+// Acknowledgements trim the stream, but never beyond that witness, the oldest entry that a
+// consumer holds, or the first that was never delivered.
 package ledgerredis

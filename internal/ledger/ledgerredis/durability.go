@@ -13,26 +13,26 @@ import (
 	"seckill/internal/client/redisclient"
 )
 
-// ErrEvicts says that the server may drop keys when its memory is full.
+// ErrEvicts means that the server may drop keys if its memory is full.
 var ErrEvicts = errors.New("Redis may evict keys: set maxmemory-policy to noeviction")
 
-// ErrUnreached says that a master of a Cluster that has slots cannot be reached:
-// what holds for every master is then unknown.
+// ErrUnreached means that a master of a Cluster with slots cannot be reached. A property of all
+// masters is then unknown.
 var ErrUnreached = errors.New("a master of the Redis Cluster cannot be reached")
 
-// Durability is what the server's settings make of a write that was answered.
-// Of several masters it is the weakest.
+// Durability is how durable the server's settings make an answered write. Of several masters it
+// is the weakest.
 type Durability struct {
 	AppendOnly  bool
-	Fsync       string // appendfsync; empty when it could not be read
-	Snapshots   string // save; empty for none, or when it could not be read
-	Managed     bool   // by Sentinels or as a Cluster: masters fail over by themselves
-	Replicas    int    // connected, to the master that has most
+	Fsync       string // appendfsync; empty if it could not be read
+	Snapshots   string // save; empty for none, or if it could not be read
+	Managed     bool   // by Sentinels or as a Cluster, so masters fail over automatically
+	Replicas    int    // connected to the master with the most
 	MinReplicas int    // min-replicas-to-write
-	Waits       int    // replicas that a reply waits for
+	Waits       int    // replicas that each reply waits for
 }
 
-// CanLose says in words what a crash can lose.
+// CanLose describes what a crash can lose.
 func (d Durability) CanLose() string {
 	var crash string
 	switch {
@@ -67,16 +67,15 @@ func (d Durability) CanLose() string {
 	return crash + "; " + failover
 }
 
-// OutlivesCrash reports whether a crash of the server and its machine loses
-// nothing that was answered.
+// OutlivesCrash reports whether a crash of the server and its machine loses no answered write.
 func (d Durability) OutlivesCrash() bool { return d.AppendOnly && d.Fsync == "always" }
 
-// OutlivesFailover reports whether a failover after the death of one machine
-// loses nothing that was answered: answers wait for every replica that could
-// take over, or for some of them and the failover prefers those that have most,
-// as Sentinels and a Cluster do among replicas of one replica-priority, or none
-// will ever take over. That no replica is connected just now says nothing about
-// later.
+// OutlivesFailover reports whether a failover after the death of one machine loses no answered
+// write. That is so if
+//   - answers wait for every replica that could take over,
+//   - or answers wait for some replicas, and the failover prefers the most recent ones, as
+//     Sentinels and a Cluster do among replicas of equal replica-priority,
+//   - or no replica will ever take over. That none is connected now does not prove this.
 func (d Durability) OutlivesFailover() bool {
 	if d.Waits == 0 {
 		return d.Replicas == 0 && !d.Managed
@@ -102,8 +101,8 @@ func (d Durability) rank() int {
 	return 0
 }
 
-// Durability reads the persistence settings of every master. While one is away
-// (ErrUnreached), the answer is unknown.
+// Durability reads the persistence settings of every master. If one is unreachable
+// (ErrUnreached), the result is unknown.
 func (l *Ledger) Durability(ctx context.Context) (Durability, error) {
 	var weakest Durability
 	first := true
@@ -130,15 +129,15 @@ func (l *Ledger) Durability(ctx context.Context) (Durability, error) {
 	return weakest, nil
 }
 
-// eachMaster visits the masters, of which a Cluster has several. If one that has
-// slots cannot be reached, it visits the others and returns ErrUnreached. Nodes
-// without slots, such as a dead replica, are not missed.
+// eachMaster calls visit for every master; a Cluster has several. If one with slots cannot be
+// reached, it visits the others and returns ErrUnreached. Nodes without slots, such as a dead
+// replica, do not matter.
 func (l *Ledger) eachMaster(ctx context.Context, visit func(rueidis.Client) error) error {
 	if l.call.client.Mode() != rueidis.ClientModeCluster {
 		return visit(l.call.client)
 	}
 	var unreachable error
-	visited, owners := make(map[string]bool), make(map[string]bool) // by the id of a node
+	visited, owners := make(map[string]bool), make(map[string]bool) // by node id
 	for addr, node := range l.call.client.Nodes() {
 		text, err := node.Do(ctx, node.B().ClusterNodes().Build()).ToString()
 		if err != nil {
@@ -165,12 +164,12 @@ func (l *Ledger) eachMaster(ctx context.Context, visit func(rueidis.Client) erro
 	return nil
 }
 
-// addOwners adds the nodes that have slots, as one node of a Cluster sees them
-// (CLUSTER NODES), and says which node that is and whether it is a master.
+// addOwners adds the nodes that have slots, according to one node of a Cluster (CLUSTER NODES).
+// It returns that node and whether it is a master.
 func addOwners(owners map[string]bool, text string) (self string, master bool) {
 	for line := range strings.Lines(strings.TrimPrefix(text, "txt:")) { // a verbatim string of RESP3
-		// id, address, flags, master, ping, pong, epoch, link, slots; those on the
-		// move are in brackets.
+		// id, address, flags, master, ping, pong, epoch, link, slots; moving slots are in
+		// brackets.
 		fields := strings.Fields(line)
 		if len(fields) < 8 {
 			continue
@@ -195,8 +194,8 @@ func durabilityOf(ctx context.Context, node rueidis.Client) (Durability, error) 
 	if d.Replicas, err = strconv.Atoi(info["connected_slaves"]); err != nil {
 		return Durability{}, fmt.Errorf("connected_slaves: %w", err)
 	}
-	// Where CONFIG is forbidden, what INFO does not say stays unknown, and
-	// CanLose takes the worse.
+	// If CONFIG is forbidden, values that INFO lacks stay unknown, and CanLose assumes the
+	// worse.
 	settings, err := node.Do(ctx, node.B().ConfigGet().Parameter("appendfsync", "save", "min-replicas-to-write").Build()).AsStrMap()
 	if _, refused := rueidis.IsRedisErr(err); err != nil && !refused {
 		return Durability{}, fmt.Errorf("config get: %w", err)
@@ -206,7 +205,7 @@ func durabilityOf(ctx context.Context, node rueidis.Client) (Durability, error) 
 	return d, nil
 }
 
-// infoOf reads all that INFO says.
+// infoOf reads INFO.
 func infoOf(ctx context.Context, node rueidis.Client) (map[string]string, error) {
 	text, err := node.Do(ctx, node.B().Info().Build()).ToString()
 	if err != nil {
@@ -225,9 +224,8 @@ func parseInfo(text string) map[string]string {
 	return info
 }
 
-// CheckEviction refuses a server that may forget what it was told, or that is a
-// Sentinel and keeps nothing. ErrUnreached says that it is unknown of a master
-// which is away; those that were reached are in order.
+// CheckEviction refuses a server that may evict keys, and a Sentinel, which stores no data.
+// ErrUnreached means that a master could not be checked; the others are in order.
 func (l *Ledger) CheckEviction(ctx context.Context) error {
 	return l.eachMaster(ctx, func(node rueidis.Client) error {
 		info, err := infoOf(ctx, node)

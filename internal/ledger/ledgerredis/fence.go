@@ -11,18 +11,17 @@ import (
 	"seckill/internal/client/redisclient"
 )
 
-// Fence publishes a mark (8 bytes) among the notes, at every master, and returns
-// the number of masters. If a master that has slots cannot be reached, Fence fails:
-// notes of that master may be on their way. A listener that hears the mark from so
-// many masters has heard every note of every step that was answered before. This
-// holds because a master publishes in the order in which it executes, and passes
-// notes on to each node of a Cluster in that order. The mark goes by the way of the
-// steps themselves, so that a listener at a former master does not hear it.
+// Fence publishes a mark (8 bytes) on the notes channel at every master, and returns the number
+// of masters. If a master with slots cannot be reached, Fence fails, because notes of that
+// master may be in flight. A listener that has received the mark from all these masters has
+// received every note of every step that was answered before. This holds because a master
+// publishes in the order in which it executes, and passes notes on to each node of a Cluster in
+// that order. The mark takes the same way as the steps, so a listener at a former master does
+// not receive it.
 //
-// A master of a Cluster that dies takes with it what it has not passed on yet,
-// and who listens to another one does not notice. So it is told whether a master
-// is another process than at the last fence, or was away then: of its notes some
-// may never be heard.
+// If a master of a Cluster dies, notes that it has not passed on are lost, and a listener at
+// another node does not notice. So anew reports whether a master is another process than at the
+// last fence, or was unreachable then: some of its notes may never arrive.
 func (l *Ledger) Fence(ctx context.Context, mark uint64) (masters int, anew bool, err error) {
 	message := rueidis.BinaryString(binary.BigEndian.AppendUint64(nil, mark))
 	type answer struct {
@@ -52,8 +51,8 @@ func (l *Ledger) Fence(ctx context.Context, mark uint64) (masters int, anew bool
 	return len(got.processes), anew, nil
 }
 
-// fenceAt publishes at one master, and says which process that is; "" where who
-// listens does so at that very master, and notices that it is gone.
+// fenceAt publishes at one master, and returns its process. It is "" if listeners connect to
+// that master itself, and notice when it is gone.
 func (l *Ledger) fenceAt(ctx context.Context, node rueidis.Client, message string) (process string, err error) {
 	publish := node.B().Publish().Channel(l.opt.Notes).Message(message).Build()
 	if l.call.client.Mode() != rueidis.ClientModeCluster {

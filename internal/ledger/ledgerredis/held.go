@@ -17,13 +17,13 @@ const maxEntries = 32
 // markedOrder is one order in a buyer's mark (script/mark.lua).
 type markedOrder struct {
 	generation string
-	seq        uint64 // of its outbox entry; 0 when it was installed
+	seq        uint64 // of its outbox entry; 0 if it was installed
 	no         seckill.OrderNo
 	quantity   int
 	key        string
 }
 
-// decodeMark reads a mark, oldest order first.
+// decodeMark decodes a mark, oldest order first.
 func decodeMark(mark string) ([]markedOrder, error) {
 	d := queue.Decoder{B: mark}
 	var orders []markedOrder
@@ -35,7 +35,7 @@ func decodeMark(mark string) ([]markedOrder, error) {
 	return orders, d.Err
 }
 
-// Held lists what the buyer's mark holds for the product on the shard.
+// Held lists the buyer's live orders of the product on the shard.
 func (l *Ledger) Held(ctx context.Context, shard ledger.Shard, buyer string) ([]ledger.Holding, error) {
 	bucket := bucketOf(shard.Group, shard.Index)
 	keys := []string{l.keys.shard(shard), l.keys.mark(shard), l.keys.out(bucket), l.keys.open(bucket, shard.Product)}
@@ -61,11 +61,11 @@ func (l *Ledger) Held(ctx context.Context, shard ledger.Shard, buyer string) ([]
 	return held, nil
 }
 
-// heldPage is one step's reply of script/held.lua.
+// heldPage is the reply of script/held.lua.
 type heldPage struct {
 	generation string
 	orders     []markedOrder
-	below      uint64 // where the next step goes on; 0 at the end
+	below      uint64 // start of the next step; 0 at the end
 	entries    map[uint64]seckill.Entry
 }
 
@@ -103,7 +103,7 @@ func (l *Ledger) heldPage(ctx context.Context, keys []string, buyer string, belo
 	return page, nil
 }
 
-// held is the live orders, newest first, and the entries' numbers.
+// held returns the live orders, newest first, and the numbers of their entries.
 func (p *heldPage) held() (held []ledger.Holding, seqs []uint64) {
 	live := slices.DeleteFunc(p.orders, func(o markedOrder) bool { return o.quantity == 0 || o.generation != p.generation })
 	slices.SortStableFunc(live, func(a, b markedOrder) int { return seckill.NewestFirst(a.no, b.no) })
@@ -114,7 +114,8 @@ func (p *heldPage) held() (held []ledger.Holding, seqs []uint64) {
 	return held, seqs
 }
 
-// entryOf is the entry with the order's claim alone; zero if it has none.
+// entryOf returns the entry with the order's claim alone, or the zero entry if it lacks the
+// claim.
 func entryOf(entry seckill.Entry, no seckill.OrderNo) seckill.Entry {
 	for _, claim := range entry.Claims {
 		if claim.OrderNo == no {

@@ -17,17 +17,16 @@ import (
 )
 
 const (
-	// installChunk bounds the marks of one step, which then takes less than a
-	// millisecond: others are served between the steps.
+	// installChunk bounds the marks of one step, which then takes less than a millisecond.
+	// Other calls run between the steps.
 	installChunk = 256
 	dropTimeout  = time.Second
 )
 
 var errSuperseded = errors.New("another install came first, or a part of this one was lost")
 
-// Install replaces the product's figures and marks on one shard by those of a
-// new epoch, closed, over a lower epoch only. Marks are staged in steps; the
-// last step alone can be seen.
+// Install replaces the product's figures and marks on one shard by those of a new epoch,
+// closed, over a lower epoch only. Marks are staged in steps; only the last step is visible.
 func (l *Ledger) Install(ctx context.Context, a ledger.Allotment, marks iter.Seq2[ledger.Mark, error]) (uint64, error) {
 	if err := a.Check(); err != nil {
 		return 0, fmt.Errorf("install: %w", notExecuted(err))
@@ -41,16 +40,16 @@ func (l *Ledger) Install(ctx context.Context, a ledger.Allotment, marks iter.Seq
 	return epoch, nil
 }
 
-// installer is one Install under way.
+// installer is one running Install.
 type installer struct {
 	ledger     *Ledger
 	allotment  ledger.Allotment
 	product    string
-	token      string // tells this install from others
-	generation string // of its marks, once it has begun
+	token      string // distinguishes this install from others
+	generation string // of its marks, after it has begun
 
-	marks       int64 // staged
-	live, units int64 // of these
+	marks       int64 // number of staged marks
+	live, units int64 // their live orders and units
 }
 
 func (in *installer) run(ctx context.Context, marks iter.Seq2[ledger.Mark, error]) (uint64, error) {
@@ -60,7 +59,7 @@ func (in *installer) run(ctx context.Context, marks iter.Seq2[ledger.Mark, error
 	}
 	in.ledger.makeRoom(ctx, in.allotment.Shard)
 	if marks != nil {
-		// What came first may be a higher epoch, which the last step tells.
+		// Another install may have set a higher epoch. The last step reports it.
 		if err := in.stageAll(ctx, marks); err != nil && !errors.Is(err, errSuperseded) {
 			return 0, err
 		}
@@ -68,7 +67,7 @@ func (in *installer) run(ctx context.Context, marks iter.Seq2[ledger.Mark, error
 	return in.flip(ctx)
 }
 
-// begin takes a generation, or learns of the epoch that stands in the way.
+// begin takes a generation, or returns the epoch that forbids the install.
 func (in *installer) begin(ctx context.Context) (there uint64, err error) {
 	l, shard := in.ledger, in.allotment.Shard
 	reply, err := l.call.insist(ctx, beginScript, []string{l.keys.shard(shard), l.keys.group(shard), l.keys.mark(shard)},
@@ -86,14 +85,14 @@ func (in *installer) begin(ctx context.Context) (there uint64, err error) {
 	return 0, nil
 }
 
-// staging is what the group says of this install so far.
+// staging returns the group's record of this install.
 func (in *installer) staging() string {
 	b := append([]byte(nil), in.generation...)
 	b = binary.BigEndian.AppendUint64(b, uint64(in.marks))
 	return string(binary.BigEndian.AppendUint64(b, in.allotment.Shard.Epoch))
 }
 
-// field is where the group says it.
+// field returns the field of that record.
 func (in *installer) field() string { return "stage:" + in.product + ":" + in.token }
 
 func (in *installer) stageAll(ctx context.Context, marks iter.Seq2[ledger.Mark, error]) error {
@@ -104,7 +103,7 @@ func (in *installer) stageAll(ctx context.Context, marks iter.Seq2[ledger.Mark, 
 			return err
 		}
 		in.marks, in.live, in.units = in.marks+count, in.live+live, in.units+units
-		chunk, count, live, units = nil, 0, 0, 0 // a call that hangs may still read the chunk
+		chunk, count, live, units = nil, 0, 0, 0 // a call that hangs may still read the chunk, so it is not reused
 		return nil
 	}
 	for m, err := range marks {
@@ -131,13 +130,13 @@ func (in *installer) stageAll(ctx context.Context, marks iter.Seq2[ledger.Mark, 
 	return send()
 }
 
-// appendMark appends one mark to install (script/install_stage.lua).
+// appendMark encodes one mark to install (script/install_stage.lua).
 func appendMark(b []byte, m *ledger.Mark) []byte {
 	b = queue.AppendOrder(b, m.OrderNo, m.Quantity, m.Key)
 	return append(append(b, byte(len(m.Buyer))), m.Buyer...)
 }
 
-// stage writes a chunk of marks that nobody sees yet.
+// stage writes a chunk of marks that are not visible yet.
 func (in *installer) stage(ctx context.Context, chunk []byte) error {
 	l, shard := in.ledger, in.allotment.Shard
 	reply, err := l.call.insist(ctx, stageScript, []string{l.keys.group(shard), l.keys.mark(shard)},
@@ -181,8 +180,8 @@ func (in *installer) flip(ctx context.Context) (uint64, error) {
 	return epoch, nil
 }
 
-// drop forgets what was staged. Its failure costs memory only: the next
-// install of the product drops what was left behind.
+// drop deletes the staged marks. If it fails, they only waste memory until the product's next
+// install drops them.
 func (in *installer) drop(ctx context.Context) {
 	if in.generation == "" {
 		return

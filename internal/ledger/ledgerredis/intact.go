@@ -14,19 +14,19 @@ import (
 )
 
 const (
-	// intactTimeout bounds one look, and one step of making room. While a slot
-	// moves, a script that names a key which is not there may be refused for long.
+	// intactTimeout bounds one check, and one step of makeRoom. While a slot moves, a script
+	// with a missing key may be refused for a long time.
 	intactTimeout = 250 * time.Millisecond
-	// roomMost is how many entries one step of making room looks at.
+	// roomMost bounds the entries of one step of makeRoom.
 	roomMost = 256
 )
 
-// Intact looks for the oldest entry of the shard that is not acknowledged. After a
-// power cut it can be missing, or stand where no worker is given it: Redis may load
-// an append-only file that ends inside a script, and apply that part of the script
-// at the load after it.
+// Intact looks for the shard's oldest unacknowledged entry. After a power cut the entry can be
+// missing, or be at a position from which no worker gets it. The reason is that Redis may load
+// an append-only file that ends inside a script, and apply that part of the script at the next
+// load.
 //
-// If the server does not let it look, it reports true: the next look will tell.
+// If the server does not let it look, Intact reports true, and the next check decides.
 func (l *Ledger) Intact(ctx context.Context, shard ledger.Shard) (bool, error) {
 	bucket := bucketOf(shard.Group, shard.Index)
 	brief, cancel := context.WithTimeout(ctx, intactTimeout)
@@ -47,10 +47,10 @@ func (l *Ledger) Intact(ctx context.Context, shard ledger.Shard) (bool, error) {
 	return intact == 1, nil
 }
 
-// makeRoom makes the shard's part of the outbox intact: entries that are gone are
-// no longer waited for, and those that no worker would be given are handed back.
-// What this instance or another remembers of the former was offered again before. A
-// failure is not the install's: the next look tells.
+// makeRoom repairs the shard's part of the outbox. Missing entries are removed from the open
+// set, and entries that no worker would get are returned to the queue. The claims of missing
+// entries that an instance remembers were offered again before. If makeRoom fails, the install
+// does not; the next check decides.
 func (l *Ledger) makeRoom(ctx context.Context, shard ledger.Shard) {
 	bucket, product := bucketOf(shard.Group, shard.Index), decimal(uint64(shard.Product))
 	keys := []string{l.keys.out(bucket), l.keys.queue(bucket), l.keys.open(bucket, shard.Product)}
@@ -69,7 +69,7 @@ func (l *Ledger) makeRoom(ctx context.Context, shard ledger.Shard) {
 	}
 }
 
-// makeRoomFrom is one step, and returns where the next begins; -1 at the end.
+// makeRoomFrom runs one step, and returns the rank at which the next begins, or -1 at the end.
 func (l *Ledger) makeRoomFrom(ctx context.Context, keys []string, product string, rank int64) (next, gone int64, err error) {
 	brief, cancel := context.WithTimeout(ctx, intactTimeout)
 	defer cancel()
@@ -84,14 +84,13 @@ func (l *Ledger) makeRoomFrom(ctx context.Context, keys []string, product string
 	return says[0], says[1], nil
 }
 
-// isDamage reports whether a script ended because a key holds something else, or
-// what the script cannot read.
+// isDamage reports whether a script failed because a key has another type or unreadable data.
 func isDamage(err error) bool {
 	var reply *rueidis.RedisError
 	return errors.As(err, &reply) && (strings.HasPrefix(reply.Error(), "WRONGTYPE") || strings.HasPrefix(reply.Error(), "user_script:"))
 }
 
-// asDamage says so in the port's words.
+// asDamage wraps such an error in ledger.ErrDamaged.
 func asDamage(err error) error {
 	if isDamage(err) {
 		return fmt.Errorf("%w: %w", ledger.ErrDamaged, err)

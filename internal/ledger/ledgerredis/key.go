@@ -6,14 +6,13 @@ import (
 	"seckill/internal/ledger"
 )
 
-// buckets is how many parts the ledger has. It is fixed for good: a shard's
-// bucket follows from it, and keys outlive programs.
+// buckets is the number of parts of the ledger. It can never change: the bucket of a shard
+// depends on it, and keys outlive programs.
 const buckets = 64
 
-// spread lists the buckets so that neighbours are far apart among the slots of a
-// Cluster: two in a row are in different halves, four in a row in different
-// quarters. Masters usually hold ranges of slots, so the shards of one product lie
-// on different masters.
+// spread lists the buckets so that neighbours have distant slots in a Cluster: two in a row are
+// in different halves, four in a row in different quarters. Masters usually have ranges of
+// slots, so the shards of one product are on different masters.
 var spread = [buckets]uint8{
 	26, 24, 27, 25, 57, 59, 56, 58, 31, 33, 30, 32, 48, 46, 0, 47,
 	39, 28, 38, 29, 9, 55, 41, 54, 13, 15, 12, 14, 5, 7, 4, 6,
@@ -21,13 +20,13 @@ var spread = [buckets]uint8{
 	35, 37, 34, 36, 44, 42, 45, 43, 53, 11, 52, 10, 62, 60, 63, 61,
 }
 
-// bucketOf is the bucket of a shard. The group is hashed (Fibonacci hashing),
-// because shops number products one after the other, and many have one shard.
+// bucketOf returns the bucket of a shard. It hashes the group (Fibonacci hashing), because
+// shops number products consecutively, and many products have one shard.
 func bucketOf(group uint32, index int) int {
 	return int(spread[(uint64(group*0x9E3779B9>>26)+uint64(index))%buckets])
 }
 
-// keyspace names keys. Every name has its bucket's hash tag.
+// keyspace makes keys. Every key has its bucket's hash tag.
 type keyspace struct {
 	prefix string
 }
@@ -41,7 +40,7 @@ func (k keyspace) bucket(bucket int, name string) []byte {
 	return append(b, name...)
 }
 
-// at appends the id and the index of what a key is of.
+// at appends id and index to a name.
 func (k keyspace) at(bucket int, name string, id uint32, index int) string {
 	b := k.bucket(bucket, name)
 	b = append(strconv.AppendUint(b, uint64(id), 10), ':')
@@ -72,11 +71,11 @@ func (k keyspace) open(bucket int, product uint32) string {
 	return string(strconv.AppendUint(k.bucket(bucket, "open:"), uint64(product), 10))
 }
 
-// workers and relays are where living consumers sign in.
+// workers and relays are the keys with the heartbeats of live consumers.
 func (k keyspace) workers() string { return string(k.bucket(0, "workers")) }
 func (k keyspace) relays() string  { return string(k.bucket(0, "relays")) }
 
-// trial names a key that exists only while rights are tried.
+// trial returns a key that exists only while rights are tested.
 func (k keyspace) trial(bucket int, kind string) string {
 	return string(append(k.bucket(bucket, "trial:"), kind...))
 }

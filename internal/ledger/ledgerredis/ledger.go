@@ -16,63 +16,58 @@ import (
 	"seckill/internal/ledger"
 )
 
-// How a server that says nothing is noticed. A connection that has received
-// nothing for pingEvery is asked for a sign of life, and given up when none
-// comes within replyTimeout: a frozen server costs its callers at most
-// 2·pingEvery + replyTimeout, well below the second in which shoppers are
-// answered, and what was under way on the connection ends as unknown. A stall
-// of the server that is shorter, such as the fork for a snapshot, is sat out.
+// How a silent server is noticed. A connection that has received nothing for pingEvery sends a
+// ping, and is closed if there is no reply within replyTimeout. So a frozen server costs its
+// callers at most 2·pingEvery + replyTimeout. That is well below the second in which buyers get
+// an answer. Calls in flight on the connection end as unknown. A shorter stall of the server,
+// such as the fork for a snapshot, closes no connection.
 const (
 	pingEvery    = 100 * time.Millisecond
 	replyTimeout = 500 * time.Millisecond
 	dialTimeout  = 300 * time.Millisecond
 )
 
-// topologyEvery is how often Sentinels and Clusters are asked who is master,
-// beside the times when an answer shows that it changed: a missed notice must
-// not leave an instance with the old master.
+// topologyEvery is how often Sentinels and Clusters are asked for the master, in addition to
+// answers that show a change. A missed notice must not keep an instance at the old master.
 const topologyEvery = time.Second
 
-// ringScale makes room for 2^12 calls on a connection: more than arrive while
-// a frozen server is being noticed.
+// ringScale is the size of a connection's buffer: 2^12 calls, more than arrive while a frozen
+// server is being noticed.
 const ringScale = 12
 
-// defaultWaitTimeout is how long replicas may take to have a write.
+// defaultWaitTimeout is how long replicas may take to receive a write.
 const defaultWaitTimeout = 500 * time.Millisecond
 
-// Options are how the ledger's Redis is reached and used.
+// Options configure the ledger and its connection to Redis.
 type Options struct {
 	redisclient.Place
 
 	// Prefix begins every key.
 	Prefix string
-	// Notes is the channel on which accepted buyers are told, in the step that
-	// accepts them: a group (4 bytes), seckill.HashBuyer of each (8 bytes), and a
-	// tag (8 bytes). Empty for none.
+	// Notes is the channel for accepted buyers. The step that accepts them publishes a group (4
+	// bytes), seckill.HashBuyer of each (8 bytes), and a tag (8 bytes). Empty: no notes.
 	Notes string
-	// Tag is by whom a reservation was asked for: who has the same need not hear
-	// its note. Adopted orders are asked for by nobody, whose tag is 0: they are
-	// told to all.
+	// Tag identifies the sender of a reservation: an instance ignores notes with its own tag.
+	// Adopted orders have tag 0, so all instances read their notes.
 	Tag uint64
 
-	// WaitReplicas is how many replicas must have a write before its reply
-	// counts; WaitTimeout, how long they may take.
+	// WaitReplicas is how many replicas must have a write before its reply counts, WaitTimeout
+	// how long they may take.
 	WaitReplicas int
 	WaitTimeout  time.Duration
 
-	// Home says over how many shards of which limit group a product is spread,
-	// which never changes, and false if it is not known: figures of such a product
-	// need the answers of these buckets, and not of a master that is away and has
-	// none of them. Nil for a ledger that knows of no product.
+	// Home returns a product's limit group and number of shards, which never change, and false
+	// if it does not know them. Figures of a known product need answers of its buckets only,
+	// not of an unavailable master that has none of them. It may be nil.
 	Home func(product uint32) (group uint32, shards int, known bool)
 
 	Logger *slog.Logger
 
-	// reply is how long a server may say nothing; replyTimeout when 0. Tests of
-	// what has nothing to do with time give it more, on a loaded machine.
+	// reply replaces replyTimeout, if not 0. Tests that do not depend on time set it higher,
+	// because of loaded machines.
 	reply time.Duration
-	// silence is how long a consumer of the queue may give no sign of life before
-	// others take over what it holds; defaultSilence when 0.
+	// silence is how long a consumer of the queue may send no heartbeat before others take over
+	// its entries. 0 means defaultSilence.
 	silence time.Duration
 }
 
@@ -83,19 +78,19 @@ type Ledger struct {
 	opt  Options
 
 	fencedMu sync.Mutex
-	fenced   []string // the processes at which the last fence was published
+	fenced   []string // the processes that answered the last fence
 
-	stop    context.Context // ends with Close
+	stop    context.Context // ends with Shutdown
 	cancel  context.CancelFunc
 	running sync.WaitGroup // background work
-	silent  sync.Map       // when the log told of dead consumers of the queue, by name
+	silent  sync.Map       // by name: when a dead consumer of the queue was logged
 }
 
 var _ ledger.Ledger = (*Ledger)(nil)
 
-// Open reaches the server and checks that it may keep a ledger: one that
-// evicts keys would forget orders, and one that refuses the user a command
-// would end a script in the middle.
+// Open connects to the server and checks that it is fit for a ledger. A server that evicts keys
+// would forget orders, and one that forbids the user a command would end a script in the
+// middle.
 func Open(ctx context.Context, opt Options) (*Ledger, error) {
 	if opt.Logger == nil {
 		opt.Logger = slog.New(slog.DiscardHandler)
@@ -123,8 +118,8 @@ func Open(ctx context.Context, opt Options) (*Ledger, error) {
 	return l, nil
 }
 
-// unlessAway lets a start go on without a master of a Cluster: products of the
-// others are sold.
+// unlessAway returns nil if only a master of a Cluster is unreachable: products on the others
+// can be sold.
 func (l *Ledger) unlessAway(err error) error {
 	if errors.Is(err, ErrUnreached) {
 		l.opt.Logger.Warn("Redis is opened without one of its masters", "error", err)
@@ -133,8 +128,8 @@ func (l *Ledger) unlessAway(err error) error {
 	return err
 }
 
-// ErrRefused says that Redis is there and does not let the user in, or not do
-// what a ledger needs: waiting does not help.
+// ErrRefused means that Redis runs but refuses the user or a command that a ledger needs.
+// Waiting does not help.
 var ErrRefused = errors.New("Redis refuses this user")
 
 func asRefusal(err error) error {
@@ -146,24 +141,22 @@ func asRefusal(err error) error {
 }
 
 func clientOption(opt *Options) rueidis.ClientOption {
-	// A lost reply must not become a second call. The client then follows MOVED
-	// and ASK, which say "not executed", and no more.
+	// A lost reply must not cause a second call. So the client follows only MOVED and ASK,
+	// which mean "not executed".
 	option := opt.Place.Option("seckill", net.Dialer{Timeout: dialTimeout, KeepAlive: pingEvery})
 	option.Sentinel.TopologyRefreshInterval = topologyEvery
 	option.ClusterOption.ShardsRefreshInterval = topologyEvery
-	option.ConnWriteTimeout = cmp.Or(opt.reply, replyTimeout) // also the time that a sign of life may take
+	option.ConnWriteTimeout = cmp.Or(opt.reply, replyTimeout) // also bounds the reply to a ping
 	option.RingScaleEachConn = ringScale
-	// One connection to each server: calls that come together leave and arrive
-	// together, which is what makes a pipeline cheap.
+	// One connection to each server. Calls that come together are sent and answered together,
+	// which makes pipelining cheap.
 	option.PipelineMultiplex = -1
-	// A call always waits for its reply beside its context, never in a read
-	// that only a deadline ends.
+	// A call waits for its reply and its context, never in a read that only a deadline ends.
 	option.AlwaysPipelining = true
 	return option
 }
 
-// Shutdown stops what runs in the background and leaves the server. Calls
-// that are under way end as unknown.
+// Shutdown stops background work and disconnects. Calls in flight end as unknown.
 func (l *Ledger) Shutdown(ctx context.Context) error {
 	l.cancel()
 	gone := make(chan struct{})
@@ -180,7 +173,7 @@ func (l *Ledger) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Now is the server's clock.
+// Now returns the time of the server's clock.
 func (l *Ledger) Now(ctx context.Context) (time.Time, error) {
 	reply, err := l.call.told(ctx, nowScript, []string{l.keys.queue(0)}, nil)
 	if err != nil {

@@ -8,14 +8,14 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// pingAlone is how long the first bucket of a Cluster may take before the others
-// are asked instead: longer than a master that is well needs, and so short that
-// they have answered before whoever asks gives up.
+// pingAlone is how long the first bucket of a Cluster may take before the others are asked
+// instead. It is longer than a healthy master needs. It is short enough that the others answer
+// before the caller gives up.
 const pingAlone = 100 * time.Millisecond
 
-// Ping reports whether the ledger, or of a Cluster a part of it, can be written.
-// Asked is the first bucket, and the others only while its master is away: their
-// products can be sold all the same.
+// Ping reports whether the ledger can be written; of a Cluster, whether a part of it can. It
+// asks the first bucket, and the others only if that does not answer: their products can still
+// be sold.
 func (l *Ledger) Ping(ctx context.Context) error {
 	if l.call.client.Mode() != rueidis.ClientModeCluster {
 		return l.pingBucket(ctx, 0)

@@ -20,28 +20,26 @@ import (
 const (
 	// workerGroup is the consumer group of every stream.
 	workerGroup = "worker"
-	// returnedName is the consumer under which entries stand that were handed
-	// back: whoever reads next takes them first. No living consumer has a name
-	// without a serial.
+	// returnedName is the consumer that holds returned entries. Every reader takes them first.
+	// Names of real consumers have a serial.
 	returnedName = "returned"
-	// defaultSilence is how long a consumer may give no sign of life before what
-	// it holds is given to others: within 2 s after its death they have it.
+	// defaultSilence is how long a consumer may send no heartbeat before its entries go to
+	// others. They get them within 2 s after its death.
 	defaultSilence = 1250 * time.Millisecond
 )
 
-// Bounds of single steps, so that no script takes long (a millisecond or two)
-// however much there is.
+// Bounds of single steps, so that each script takes at most a millisecond or two.
 const (
 	readMost   = 256  // entries of one bucket in one read
-	ackMost    = 256  // entries in one acknowledgement
-	moveMost   = 500  // entries handed back in one step
+	ackMost    = 256  // entries acknowledged in one step
+	moveMost   = 500  // entries returned in one step
 	trimMost   = 1000 // entries trimmed in one step
-	trimSlack  = 128  // entries up to which a stream is left alone: trimming goes by whole nodes
-	recallPage = 500  // entries in one page of what a consumer holds
+	trimSlack  = 128  // shorter streams are not trimmed, because trimming removes whole nodes
+	recallPage = 500  // entries in one page of a consumer's entries
 )
 
-// outboxQueue is the ledger's outbox seen as a queue: a stream per bucket, each
-// with one consumer group.
+// outboxQueue is the ledger's outbox as a queue: a stream per bucket, each with one consumer
+// group.
 type outboxQueue struct {
 	client  rueidis.Client
 	call    *caller
@@ -49,22 +47,22 @@ type outboxQueue struct {
 	home    func(product uint32) (group uint32, shards int, known bool) // or nil
 	silence time.Duration
 	logger  *slog.Logger
-	stop    context.Context // ends with the ledger, and with it its consumers' signs of life
-	running *sync.WaitGroup // what gives them
-	silent  *sync.Map       // when the log told of dead consumers, by name
+	stop    context.Context // ends with the ledger, and stops its consumers' heartbeats
+	running *sync.WaitGroup // the goroutines that send heartbeats
+	silent  *sync.Map       // by name: when a dead consumer was logged
 }
 
 var _ queue.Queue = (*outboxQueue)(nil)
 
-// Queue is the ledger's outbox as a queue.
+// Queue returns the ledger's outbox as a queue.
 func (l *Ledger) Queue() queue.Queue { return l.outbox() }
 
-// OutboxStats reads figures of the outbox for those who watch it.
+// OutboxStats reads figures of the outbox for operators.
 func (l *Ledger) OutboxStats(ctx context.Context) (OutboxStats, error) {
 	return l.outbox().outboxStats(ctx)
 }
 
-// Workers counts the workers of all instances that are alive.
+// Workers counts the live workers of all instances.
 func (l *Ledger) Workers(ctx context.Context) (int, error) {
 	workers, _, err := l.outbox().living(ctx)
 	return workers, err
@@ -76,11 +74,11 @@ func (l *Ledger) outbox() *outboxQueue {
 	}
 }
 
-// streamName is how ids name a bucket's stream. It is without the prefix, so
-// that what the store remembers outlives a change of it.
+// streamName returns the name of a bucket's stream in ids. It has no prefix, so the store's
+// witnesses stay valid if the prefix changes.
 func streamName(bucket int) string { return "b" + strconv.Itoa(bucket) }
 
-// bucketNamed is the inverse; false for a stream of another queue.
+// bucketNamed is the inverse of streamName. It returns false for a stream of another queue.
 func bucketNamed(stream string) (int, bool) {
 	bucket, err := strconv.Atoi(strings.TrimPrefix(stream, "b"))
 	if err != nil || bucket < 0 || bucket >= buckets || stream != streamName(bucket) {
@@ -89,7 +87,7 @@ func bucketNamed(stream string) (int, bool) {
 	return bucket, true
 }
 
-// entryID is an id as the stream has it: SEQ-TAG.
+// entryID returns an id in the stream's form: SEQ-TAG.
 func entryID(id queue.ID) string {
 	return strconv.FormatUint(id.Seq, 10) + "-" + strconv.FormatUint(id.Tag, 10)
 }
@@ -106,8 +104,8 @@ func parseEntryID(bucket int, text string) (queue.ID, error) {
 	return id, nil
 }
 
-// HighestWitness is, per stream, the highest id that an acknowledgement has
-// carried. A part of the server that is away does not hide the rest.
+// HighestWitness returns, per stream, the highest id that an acknowledgement has carried. If a
+// part of the server is unavailable, it still returns the rest.
 func (q *outboxQueue) HighestWitness(ctx context.Context) ([]queue.ID, error) {
 	calls := make([]queueCall, buckets)
 	for bucket := range calls {
@@ -126,7 +124,7 @@ func (q *outboxQueue) HighestWitness(ctx context.Context) ([]queue.ID, error) {
 	return all, cmp.Or(failures...)
 }
 
-// witnessOf is zero for a bucket that has none.
+// witnessOf returns the zero ID for a bucket without a witness.
 func witnessOf(bucket int, result rueidis.RedisResult) (queue.ID, error) {
 	text, err := result.ToString()
 	if rueidis.IsRedisNil(err) {
@@ -138,15 +136,15 @@ func witnessOf(bucket int, result rueidis.RedisResult) (queue.ID, error) {
 	return parseEntryID(bucket, text)
 }
 
-// Consumer joins the workers. The server knows the consumer by its name and a
-// serial: one that crashed and came back under its old name is another, whose
-// predecessor's entries are taken over like those of any silent consumer. The
-// server is not asked, so that a worker can start while a part of it is away.
+// Consumer adds a worker. The server knows it by its name and a serial, so after a crash the
+// same name gives another consumer, and the entries of the old one are taken over like those of
+// any silent consumer. The server is not asked, so a worker can start while a part of it is
+// unavailable.
 func (q *outboxQueue) Consumer(ctx context.Context, name string) (queue.Consumer, error) {
 	return q.join(ctx, name, false)
 }
 
-// Relay joins as Consumer does, and signs in among the relays.
+// Relay adds a consumer that is counted as a relay.
 func (q *outboxQueue) Relay(ctx context.Context, name string) (queue.Consumer, error) {
 	return q.join(ctx, name, true)
 }

@@ -10,8 +10,8 @@ import (
 	"seckill/internal/client/redisclient"
 )
 
-// The scripts of the queue. None is harmed by running twice, or unheard: what
-// a reading script has given to nobody, tending finds.
+// The scripts of the queue. All are safe to run twice, or without a received reply: if a read's
+// reply is lost, tending finds its entries.
 var (
 	receiveScript        = newScript("queue_receive")
 	tendScript           = newScript("queue_tend")
@@ -27,26 +27,25 @@ var (
 	workersScript        = newScript("queue_workers")
 )
 
-// queueCall is one run of a script, on keys of one bucket.
+// queueCall is one call of a script, with keys of one bucket.
 type queueCall struct {
 	keys, args []string
 }
 
-// run sends runs of a script together, and those that the server refuses for
-// now again, until the context ends: after a failover it takes a moment to find
-// the new master.
+// run sends several calls of a script together. It repeats those that the server refuses for
+// now until the context ends: after a failover it takes a moment to find the new master.
 func (q *outboxQueue) run(ctx context.Context, s *script, calls ...queueCall) []rueidis.RedisResult {
 	results := q.runOnce(ctx, s, calls...)
 	q.insist(ctx, results, func(i int) rueidis.Completed { return q.command(s, calls[i], true) })
 	return results
 }
 
-// glanceFor is how long a reading of every bucket insists: long enough for a
-// slot that moves, and too short for a master that is away to silence the rest.
-// Whoever reads figures reads them again.
+// glanceFor is how long a read of all buckets repeats refused calls. It is long enough for a
+// slot that moves, and short enough that an unavailable master does not delay the rest. Figures
+// are read again anyway.
 const glanceFor = 250 * time.Millisecond
 
-// glance is run, insisting for a moment only.
+// glance is run with the short timeout glanceFor.
 func (q *outboxQueue) glance(ctx context.Context, s *script, calls ...queueCall) []rueidis.RedisResult {
 	results := q.runOnce(ctx, s, calls...)
 	brief, cancel := context.WithTimeout(ctx, glanceFor)
@@ -55,7 +54,7 @@ func (q *outboxQueue) glance(ctx context.Context, s *script, calls ...queueCall)
 	return results
 }
 
-// runOnce is run without insisting.
+// runOnce is run without repeats.
 func (q *outboxQueue) runOnce(ctx context.Context, s *script, calls ...queueCall) []rueidis.RedisResult {
 	commands := make(rueidis.Commands, len(calls))
 	for i, call := range calls {
@@ -70,17 +69,17 @@ func (q *outboxQueue) command(s *script, call queueCall, whole bool) rueidis.Com
 	return command(q.client.B(), s, call.keys, call.args, whole)
 }
 
-// send sends commands together, and insists.
+// send sends commands together, and repeats refused ones.
 func (q *outboxQueue) send(ctx context.Context, commands rueidis.Commands) []rueidis.RedisResult {
 	for i := range commands {
-		commands[i] = commands[i].Pin() // to be sent more than once
+		commands[i] = commands[i].Pin() // may be sent more than once
 	}
 	results := q.sendOnce(ctx, commands)
 	q.insist(ctx, results, func(i int) rueidis.Completed { return commands[i] })
 	return results
 }
 
-// insist repeats what the server refuses for now.
+// insist repeats the calls that the server refuses for now.
 func (q *outboxQueue) insist(ctx context.Context, results []rueidis.RedisResult, command func(int) rueidis.Completed) {
 	for pause := firstPause; q.again(ctx, results, refusedForNow, command) && ctx.Err() == nil; {
 		rest(ctx, pause)
@@ -88,8 +87,8 @@ func (q *outboxQueue) insist(ctx context.Context, results []rueidis.RedisResult,
 	}
 }
 
-// again replaces the results that have a meaning by those of another try, and
-// reports whether there were any.
+// again repeats the calls whose results have the given meaning, and reports whether there were
+// any.
 func (q *outboxQueue) again(
 	ctx context.Context, results []rueidis.RedisResult, which meaning, command func(int) rueidis.Completed,
 ) bool {
@@ -110,7 +109,7 @@ func (q *outboxQueue) again(
 	return true
 }
 
-// sendOnce sends commands together, and returns with the context.
+// sendOnce sends commands together, and returns when the context ends.
 func (q *outboxQueue) sendOnce(ctx context.Context, commands rueidis.Commands) []rueidis.RedisResult {
 	results, ended := redisclient.Within(ctx, func() []rueidis.RedisResult { return q.client.DoMulti(ctx, commands...) })
 	if ended {

@@ -14,8 +14,8 @@ import (
 	"seckill/internal/queue"
 )
 
-// Stats reads the figures of what is not acknowledged: of a product in the
-// buckets of its shards, of all wherever something waits.
+// Stats returns the figures of unacknowledged entries: of one product from the buckets of its
+// shards, or of all products.
 func (q *outboxQueue) Stats(ctx context.Context, product uint32) (sum queue.Stats, err error) {
 	var places []place
 	if product == 0 {
@@ -36,9 +36,9 @@ func (q *outboxQueue) Stats(ctx context.Context, product uint32) (sum queue.Stat
 	return sum, nil
 }
 
-// homes are the buckets of a product's shards; all, if that is not known.
+// homes returns the buckets of a product's shards, or all buckets if the shards are unknown.
 func (q *outboxQueue) homes(product uint32) []int {
-	group, count := uint32(0), buckets // any group's shards, if there are enough, lie in all of them
+	group, count := uint32(0), buckets // the shards of any group with enough shards are in all buckets
 	if q.home != nil {
 		if its, shards, known := q.home(product); known {
 			group, count = its, min(shards, buckets)
@@ -51,7 +51,7 @@ func (q *outboxQueue) homes(product uint32) []int {
 	return homes
 }
 
-// statsMost is how many places are asked together.
+// statsMost bounds the places that are read together.
 const statsMost = 512
 
 // place is a product's part of a bucket.
@@ -60,7 +60,7 @@ type place struct {
 	product uint32
 }
 
-// places lists where entries wait: the products that have sums.
+// places lists the products with waiting entries, by bucket.
 func (q *outboxQueue) places(ctx context.Context) ([]place, error) {
 	calls := make([]queueCall, buckets)
 	for bucket := range calls {
@@ -87,7 +87,7 @@ func (q *outboxQueue) places(ctx context.Context) ([]place, error) {
 	return all, nil
 }
 
-// Waiting lists the products that have entries that are not acknowledged.
+// Waiting lists the products with unacknowledged entries.
 func (q *outboxQueue) Waiting(ctx context.Context) ([]uint32, error) {
 	places, err := q.places(ctx)
 	if err != nil {
@@ -138,21 +138,21 @@ func addFigures(result rueidis.RedisResult, sum *queue.Stats) error {
 	if err != nil {
 		return err
 	}
-	// Who is to read an entry tells that it cannot be read; figures go on.
+	// The reader of the entry reports damage; figures ignore it.
 	if entry, err := queue.DecodeHead(head); (err == nil || errors.Is(err, queue.ErrVersion)) && (sum.Oldest.IsZero() || entry.At.Before(sum.Oldest)) {
 		sum.Oldest = entry.At
 	}
 	return nil
 }
 
-// OutboxStats are figures of the streams and of who reads them.
+// OutboxStats has figures of the streams and their consumers.
 type OutboxStats struct {
-	Length    int64     // entries in the streams, acknowledged ones that are not trimmed included
-	Entries   int64     // not acknowledged
-	Foreign   int64     // of these, which wait for a worker that reads their version
-	Oldest    time.Time // of the oldest entry that is not acknowledged; zero when there is none
-	Consumers int       // workers that are alive
-	Relays    int       // that are alive
+	Length    int64     // entries in the streams, including acknowledged ones that are not trimmed yet
+	Entries   int64     // unacknowledged
+	Foreign   int64     // of these, entries that wait for a worker of their version
+	Oldest    time.Time // time of the oldest unacknowledged entry; zero if there is none
+	Consumers int       // live workers
+	Relays    int       // live relays
 }
 
 func (q *outboxQueue) outboxStats(ctx context.Context) (OutboxStats, error) {

@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// pageMost bounds the entries of one step, and pageBytes the claims after
-	// which it reads no more: a step of the largest is a matter of milliseconds.
+	// pageMost bounds the entries of one step. After pageBytes of claims it reads no more. The
+	// largest step takes milliseconds.
 	pageMost  = 64
 	pageBytes = 1 << 20
-	// pagesAtOnce bounds how many buckets are read together: memory for their
-	// pages against the time that each bucket of a master that is away costs.
+	// pagesAtOnce bounds the buckets that are read together. More would need more memory for
+	// pages; fewer would lose more time with an unavailable master.
 	pagesAtOnce = 16
 )
 
-// Unacknowledged reads the product's open entries, some buckets at a time.
+// Unacknowledged reads the product's unacknowledged entries, some buckets at a time.
 func (q *outboxQueue) Unacknowledged(ctx context.Context, product uint32, see func(seckill.Entry) error) error {
 	var unread []error
 	for homes := range slices.Chunk(q.homes(product), pagesAtOnce) {
 		for entry, err := range q.unacknowledged(ctx, homes, product) {
-			if err != nil { // of a Cluster, one master may be away
+			if err != nil { // one master of a Cluster may be unavailable
 				unread = append(unread, err)
 				continue
 			}
@@ -40,7 +40,7 @@ func (q *outboxQueue) Unacknowledged(ctx context.Context, product uint32, see fu
 	return errors.Join(unread...)
 }
 
-// Find looks for an order in the product's open entries.
+// Find looks for an order in the product's unacknowledged entries.
 func (q *outboxQueue) Find(ctx context.Context, product uint32, no seckill.OrderNo, most int) (seckill.Entry, bool, error) {
 	for _, bucket := range q.homes(product) {
 		looked := 0
@@ -59,9 +59,8 @@ func (q *outboxQueue) Find(ctx context.Context, product uint32, no seckill.Order
 	return seckill.Entry{}, false, nil
 }
 
-// unacknowledged is one product's open entries in some buckets, oldest first
-// within each. A bucket that cannot be read ends with its error, and the others
-// go on.
+// unacknowledged iterates over one product's unacknowledged entries in some buckets, oldest
+// first within each. A bucket that cannot be read gives an error, and the others continue.
 func (q *outboxQueue) unacknowledged(ctx context.Context, in []int, product uint32) iter.Seq2[seckill.Entry, error] {
 	type place struct {
 		bucket int
@@ -100,8 +99,8 @@ func (q *outboxQueue) unacknowledged(ctx context.Context, in []int, product uint
 	}
 }
 
-// readEntries takes one step's reply. Next is where the next step begins, empty
-// at the end. Entries that cannot be decoded are an error beside the others.
+// readEntries decodes one step's reply. next is where the next step begins, or "" at the end.
+// Entries that cannot be decoded give an error besides the others.
 func readEntries(result rueidis.RedisResult) (entries []seckill.Entry, next string, err error) {
 	texts, err := result.AsStrSlice()
 	if err != nil {

@@ -14,9 +14,8 @@ import (
 	"seckill/internal/queue"
 )
 
-// Read reads one shard: its figures are one hash. A key that holds something else
-// holds no shard. One with a figure that is no number reads as closed, so that
-// whoever looks after it recovers it.
+// Read reads one shard, whose figures are one hash. A key of another type counts as no shard. A
+// shard with a figure that is not a number reads as closed, so that it will be recovered.
 func (l *Ledger) Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error) {
 	reply, err := l.call.told(ctx, readScript, []string{l.keys.shard(shard)}, nil)
 	if isDamage(err) {
@@ -37,8 +36,8 @@ func (l *Ledger) Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, 
 	return figures, nil
 }
 
-// decodeFigures reads the fields and values of a shard's hash. With an error
-// the epoch is right all the same, or 0.
+// decodeFigures decodes the fields and values of a shard's hash. If it returns an error, the
+// epoch is still right, or 0.
 func decodeFigures(fields []string) (ledger.Figures, error) {
 	var f ledger.Figures
 	var damage error
@@ -75,7 +74,7 @@ func setFigure(f *ledger.Figures, name, value string) error {
 		return nil
 	}
 	n, err := strconv.ParseInt(value, 10, 64)
-	if n < 0 && name != "allotted" { // which units from other shards may be taken out of
+	if n < 0 && name != "allotted" { // a change down may take units that came from other shards, so allotted may be negative
 		n, err = 0, errNegative
 	}
 	switch name {
@@ -105,8 +104,8 @@ func setFigure(f *ledger.Figures, name, value string) error {
 	return err
 }
 
-// addTransfer reads the last debit towards a peer, or the last credit from it
-// (script/transfer.lua). A stock change's verdict is no figure.
+// addTransfer decodes the last debit towards a peer, or the last credit from it
+// (script/transfer.lua). It ignores verdicts of stock changes.
 func addTransfer(f *ledger.Figures, kind, of, value string) error {
 	if kind != "out" && kind != "in" {
 		return nil

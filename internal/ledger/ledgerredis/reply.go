@@ -12,7 +12,7 @@ import (
 
 var errReply = errors.New("the ledger's reply cannot be read")
 
-// decodeReply reads what a numbered call answered (script/numbered.lua).
+// decodeReply decodes the reply of a numbered call (script/numbered.lua).
 func decodeReply(text string, w ledger.Write) (ledger.Reply, error) {
 	d := queue.Decoder{B: text}
 	reply := ledger.Reply{Outcome: ledger.Outcome(d.Byte()), Epoch: d.Uint(8)}
@@ -32,8 +32,8 @@ func decodeReply(text string, w ledger.Write) (ledger.Reply, error) {
 	return reply, nil
 }
 
-// readKept reads a kept verdict: the result that the reply had and, behind it, the
-// numbers of the claims if any was accepted.
+// readKept decodes a kept verdict: the result, and the numbers of the claims if any was
+// accepted.
 func readKept(d *queue.Decoder) ledger.Kept {
 	kept := ledger.Kept{Number: d.Uint(8)}
 	verdict := queue.Decoder{B: d.Take(int(d.Uint(4)))}
@@ -51,8 +51,8 @@ func readKept(d *queue.Decoder) ledger.Kept {
 	return kept
 }
 
-// readResult reads what a write did (script/write.lua), without the numbers of
-// accepted claims.
+// readResult decodes the result of a write (script/write.lua), without the numbers of accepted
+// claims.
 func readResult(d *queue.Decoder) ledger.Result {
 	result := ledger.Result{Free: int64(d.Uint(8))}
 	if count := int(d.Uint(4)); count > 0 {
@@ -83,7 +83,7 @@ func readVerdict(d *queue.Decoder, code ledger.VerdictCode) ledger.Verdict {
 	return v
 }
 
-// accept gives accepted claims their numbers.
+// accept sets the order numbers of accepted claims.
 func accept(verdicts []ledger.Verdict, claims []seckill.Claim) {
 	for i := range min(len(verdicts), len(claims)) {
 		if verdicts[i].Code == ledger.VerdictAccepted {

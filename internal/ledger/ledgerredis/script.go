@@ -14,16 +14,16 @@ import (
 //go:embed script/*.lua
 var scriptFiles embed.FS
 
-// script is one script as the server knows it.
+// script is a Lua script with its hash.
 type script struct {
 	body string
 	sha  string
 }
 
-// newScript reads a script that begins with preludes, files of their own that
-// several scripts share. The script's first line, its shebang, comes first:
-// it makes the server refuse the whole call, before anything runs, when it is
-// out of memory, read-only, unable to persist, or when keys are of two slots.
+// newScript reads a script, after its preludes, which are files that several scripts share. The
+// script's shebang comes first. It makes the server refuse the whole call before anything runs
+// if the server is out of memory, read-only or unable to persist, or if the keys are in two
+// slots.
 func newScript(name string, preludes ...string) *script {
 	shebang, body, _ := strings.Cut(scriptFile(name), "\n")
 	var text strings.Builder
@@ -39,12 +39,12 @@ func newScript(name string, preludes ...string) *script {
 func scriptFile(name string) string {
 	text, err := scriptFiles.ReadFile("script/" + name + ".lua")
 	if err != nil {
-		panic(err) // the file is part of the program
+		panic(err) // the file is embedded in the program
 	}
 	return string(text)
 }
 
-// scripts are all that the ledger and its queue call.
+// scripts are all scripts of the ledger and its queue.
 func scripts() []*script {
 	return []*script{
 		askScript, reserveScript, releaseScript, stockScript, debitScript, creditScript, clearScript,
@@ -55,9 +55,9 @@ func scripts() []*script {
 	}
 }
 
-// loadScripts tells every master the scripts, so that the first calls of a sale
-// need not. Whoever was away (ErrUnreached) or forgets them (a restart, a
-// failover, SCRIPT FLUSH) is told again by the call that finds it out.
+// loadScripts loads the scripts into every master, so that the first calls of a sale need not.
+// A master that was unreachable (ErrUnreached) or has lost them (restart, failover, SCRIPT
+// FLUSH) gets them again by the call that notices it.
 func (l *Ledger) loadScripts(ctx context.Context) error {
 	return l.eachMaster(ctx, func(node rueidis.Client) error {
 		var commands rueidis.Commands

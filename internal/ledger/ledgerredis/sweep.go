@@ -8,18 +8,17 @@ import (
 	"seckill/internal/ledger"
 )
 
-// A sweep looks at so many marks a step at most, and rests between the steps ten times
-// as long as a step took: it may take minutes for ten million marks, and nobody
-// notices, least of all when the server is busy.
+// One step of a sweep looks at this many marks at most. Then it rests ten times as long as the
+// step took. It may take minutes for ten million marks, and does not slow a busy server down.
 const (
 	sweepCount   = 128
 	sweepShare   = 10
 	sweepTimeout = time.Second
 )
 
-// sweepLater drops orders of dead generations in the background. What it does
-// not get to, because the program ends or the server is away, is dropped when
-// the buyer's mark is next written, or after the next install.
+// sweepLater drops orders of dead generations in the background. If the program ends or the
+// server is unavailable, the rest is dropped when the buyer's mark is next written, or after
+// the next install.
 func (l *Ledger) sweepLater(shard ledger.Shard) {
 	if l.stop.Err() != nil {
 		return

@@ -17,17 +17,17 @@ import (
 )
 
 const (
-	// maxBeats bounds the beats of one call: a step of about a millisecond.
+	// maxBeats bounds the beats of one call, which then takes about a millisecond.
 	maxBeats = 256
-	// beatTimeout is how long a bucket's beats may take: a little longer than a
-	// frozen server takes to be noticed. The next round asks again.
+	// beatTimeout bounds the beats of a bucket. It is a little longer than the time in which a
+	// frozen server is noticed. The next round asks again.
 	beatTimeout = time.Second
 )
 
-// Heartbeat tells what each lane has heard, the lanes of one bucket in one
-// call. It does not wait for replicas: what it changes, closing a shard, any
-// other lane that heard of the loss does again. The buckets are asked side by
-// side, so that a master that is away keeps nobody from hearing the others.
+// Heartbeat sends the highest reply that each lane has received, in one call per bucket. It
+// does not wait for replicas: it can only close a shard, and any other lane that learned of the
+// loss would close it again. The buckets are asked concurrently, so that an unavailable master
+// does not delay the others.
 func (l *Ledger) Heartbeat(ctx context.Context, beats []ledger.Beat) ([]ledger.Outcome, error) {
 	outcomes := make([]ledger.Outcome, len(beats))
 	byBucket := make(map[int][]int, min(len(beats), buckets))
@@ -44,14 +44,14 @@ func (l *Ledger) Heartbeat(ctx context.Context, beats []ledger.Beat) ([]ledger.O
 		asked.Go(func() { failures[bucket] = l.beatBucket(ctx, beats, which, outcomes) })
 	}
 	asked.Wait()
-	// A server that is away fails all of them alike: one is told.
+	// If the server is down, all fail alike, so one error suffices.
 	if err := cmp.Or(failures[:]...); err != nil {
 		return outcomes, fmt.Errorf("heartbeat: %w", err)
 	}
 	return outcomes, nil
 }
 
-// beatBucket tells the beats of one bucket, until one call fails.
+// beatBucket sends the beats of one bucket, until one call fails.
 func (l *Ledger) beatBucket(ctx context.Context, beats []ledger.Beat, which []int, outcomes []ledger.Outcome) error {
 	ctx, cancel := context.WithTimeout(ctx, beatTimeout)
 	defer cancel()
@@ -63,7 +63,7 @@ func (l *Ledger) beatBucket(ctx context.Context, beats []ledger.Beat, which []in
 	return nil
 }
 
-// beat tells some beats of one bucket.
+// beat sends some beats of one bucket.
 func (l *Ledger) beat(ctx context.Context, beats []ledger.Beat, which []int, outcomes []ledger.Outcome) error {
 	keys, args := make([]string, 0, 2*len(which)), make([]string, 0, 3*len(which))
 	for _, i := range which {
@@ -85,7 +85,7 @@ func (l *Ledger) beat(ctx context.Context, beats []ledger.Beat, which []int, out
 	return nil
 }
 
-// Open opens the shard if it is of exactly this epoch.
+// Open opens the shard if it has exactly this epoch.
 func (l *Ledger) Open(ctx context.Context, shard ledger.Shard) (bool, error) {
 	ok, err := l.turn(ctx, openScript, shard)
 	if err != nil {
@@ -94,7 +94,7 @@ func (l *Ledger) Open(ctx context.Context, shard ledger.Shard) (bool, error) {
 	return ok, nil
 }
 
-// Close closes the shard if it is of this epoch or a lower one.
+// Close closes the shard if it has this epoch or a lower one.
 func (l *Ledger) Close(ctx context.Context, shard ledger.Shard) error {
 	if _, err := l.turn(ctx, closeScript, shard); err != nil {
 		return fmt.Errorf("close: %w", err)
@@ -102,7 +102,7 @@ func (l *Ledger) Close(ctx context.Context, shard ledger.Shard) error {
 	return nil
 }
 
-// SetState sets the state of the sale if the shard is of exactly this epoch.
+// SetState sets the state of the sale if the shard has exactly this epoch.
 func (l *Ledger) SetState(ctx context.Context, shard ledger.Shard, state seckill.SaleState, version uint64) (bool, error) {
 	ok, err := l.turn(ctx, stateScript, shard, decimal(uint64(state)), decimal(version))
 	if err != nil {
@@ -111,8 +111,8 @@ func (l *Ledger) SetState(ctx context.Context, shard ledger.Shard, state seckill
 	return ok, nil
 }
 
-// Instruct keeps an instruction, has the state of the sale follow it, and returns
-// the one that is kept now.
+// Instruct keeps an instruction, applies its state, and returns the instruction that is kept
+// now.
 func (l *Ledger) Instruct(ctx context.Context, shard ledger.Shard, in seckill.Instruction) (seckill.Instruction, error) {
 	kept, err := l.instruct(ctx, shard, &in)
 	if err != nil {
@@ -143,7 +143,7 @@ func (l *Ledger) instruct(ctx context.Context, shard ledger.Shard, in *seckill.I
 	return kept, nil
 }
 
-// Settle forgets the instruction that has this id.
+// Settle removes the instruction that has this id.
 func (l *Ledger) Settle(ctx context.Context, shard ledger.Shard, id string) error {
 	if _, err := l.note(ctx, settleScript, shard, id); err != nil {
 		return fmt.Errorf("settle an instruction: %w", err)
@@ -159,13 +159,13 @@ func (l *Ledger) note(ctx context.Context, s *script, shard ledger.Shard, arg st
 	return l.call.heard(ctx, s, []string{l.keys.shard(shard)}, []string{arg})
 }
 
-// encodeInstruction writes an instruction as script/instruction.lua reads it.
+// encodeInstruction encodes an instruction for script/instruction.lua.
 func encodeInstruction(in *seckill.Instruction) (string, error) {
 	text, err := json.Marshal(in)
 	return fmt.Sprintf("%d %s %s", in.State, in.ID, text), err
 }
 
-// decodeInstruction reads one. What is none is as good as absent.
+// decodeInstruction decodes an instruction. An invalid one counts as none.
 func decodeInstruction(value string) (in seckill.Instruction) {
 	parts := strings.SplitN(value, " ", 3)
 	if len(parts) != 3 || json.Unmarshal([]byte(parts[2]), &in) != nil || ledger.CheckInstruction(&in) != nil {

@@ -13,20 +13,18 @@ import (
 	"seckill/internal/client/redisclient"
 )
 
-// trialTimeout bounds the trial of rights. A server that refuses all writes for
-// the moment, which is no question of rights, must not keep a program from
-// starting.
+// trialTimeout bounds the test of rights. A server that refuses all writes for the moment,
+// which is not about rights, must not prevent a start.
 const trialTimeout = time.Second
 
-// tryRights runs every command of the scripts once, on every master: Redis
-// checks rights command by command, and a script that lacks one would end in
-// the middle.
+// tryRights runs every command of the scripts once on every master. Redis checks rights command
+// by command, so a script that lacks one would end in the middle.
 func (l *Ledger) tryRights(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, trialTimeout)
 	defer cancel()
 	tried := 1
 	if l.call.client.Mode() == rueidis.ClientModeCluster {
-		tried = buckets // whose slots are all over the masters
+		tried = buckets // their slots are spread over all masters
 	}
 	for bucket := range tried {
 		keys := []string{l.keys.trial(bucket, "hash"), l.keys.trial(bucket, "stream"), l.keys.trial(bucket, "set")}
@@ -49,10 +47,10 @@ func (l *Ledger) tryRights(ctx context.Context) error {
 	return l.tryHearing(ctx)
 }
 
-// tryHearing subscribes to the notes once, on a connection of its own, with
-// which the subscription ends. Who may neither tell nor hear would sell all the
-// same, and learn of the others' changes a second late, by looking: that is for
-// a right that is taken away later, not for one that nobody gave.
+// tryHearing subscribes to the notes once, on its own connection, whose end also ends the
+// subscription. An instance without the right to publish or subscribe would still sell, and
+// learn of other instances' changes a second late, by polling. That is acceptable for a right
+// that is taken away later, but not for one that was never given.
 func (l *Ledger) tryHearing(ctx context.Context) error {
 	if l.opt.Notes == "" {
 		return nil
@@ -62,7 +60,7 @@ func (l *Ledger) tryHearing(ctx context.Context) error {
 		l.opt.Logger.Warn("the rights of the user of Redis could not be tried", "error", err)
 		return nil
 	}
-	defer func() { go client.Close() }() // it says goodbye, for which a frozen Redis lets it wait
+	defer func() { go client.Close() }() // Close sends QUIT, and would wait for a frozen Redis
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var heard atomic.Bool

@@ -5,33 +5,32 @@ import (
 	"time"
 )
 
-// watch judges which other consumers are dead, by this process's monotonic
-// clock: the server's clock may be set, and a server that was away is no
-// consumer's silence.
+// watch decides which other consumers are dead, by this process's monotonic clock. The server's
+// clock may be set, and a server that was unavailable does not make a consumer silent.
 //
-// A consumer is dead when its sign has not changed for a whole silence, during
-// which this one could look several times. One that lives and is taken for dead,
-// because it stood still, loses nothing: its entries are delivered twice.
+// A consumer is dead if its heartbeat has not changed for the silence timeout, during which
+// this process could look several times. If a consumer that only paused is considered dead,
+// nothing is lost: its entries are delivered twice.
 type watch struct {
 	me      string
 	silence time.Duration
 	seen    map[string]*sighting
 }
 
-// sighting is what is known of one consumer.
+// sighting is the record of one consumer.
 type sighting struct {
-	sign  string    // its last one; "" if none was seen
-	since time.Time // when it was first seen
+	sign  string    // its last heartbeat; "" if there was none
+	since time.Time // when that was first seen
 	looks int       // how often it was seen again
-	holds bool      // entries, as the last tending found
-	told  bool      // it was found dead
+	holds bool      // whether it has entries, by the last tending
+	told  bool      // it was reported as dead
 }
 
-// look takes the signs of all consumers, or an error if they could not be read.
-// It names the other consumers that have just been found dead.
+// look takes the heartbeats of all consumers, or an error if they could not be read. It returns
+// the other consumers that are dead since this look.
 func (w *watch) look(signs map[string]string, err error, now time.Time) (found []string) {
 	if err != nil {
-		// Others may not have reached the server either: they get a whole silence.
+		// The others may not have reached the server either, so their timeout starts again.
 		for _, s := range w.seen {
 			s.since, s.looks = now, 0
 		}
@@ -44,7 +43,7 @@ func (w *watch) look(signs map[string]string, err error, now time.Time) (found [
 	}
 	for name, s := range w.seen {
 		if _, signed := signs[name]; !signed && !s.holds {
-			delete(w.seen, name) // it has left, or was handed back
+			delete(w.seen, name) // it has left, or its entries were returned
 			continue
 		}
 		s.looks++
@@ -57,7 +56,7 @@ func (w *watch) look(signs map[string]string, err error, now time.Time) (found [
 	return found
 }
 
-// at is what is known of a consumer; nil for this one.
+// at returns the record of a consumer, or nil for this one.
 func (w *watch) at(name string, now time.Time) *sighting {
 	if name == w.me {
 		return nil
@@ -71,7 +70,7 @@ func (w *watch) at(name string, now time.Time) *sighting {
 	return w.seen[name]
 }
 
-// holders takes the consumers that hold entries, as a tending has found them.
+// holders takes the names of consumers that hold entries, from a tending.
 func (w *watch) holders(names map[string]bool, now time.Time) {
 	for _, s := range w.seen {
 		s.holds = false
@@ -87,7 +86,7 @@ func (w *watch) isDead(s *sighting, now time.Time) bool {
 	return s.looks >= signsPerSilence-1 && now.Sub(s.since) >= w.silence
 }
 
-// dead lists the consumers that are dead.
+// dead returns the dead consumers.
 func (w *watch) dead(now time.Time) (names []string) {
 	for name, s := range w.seen {
 		if w.isDead(s, now) {
