@@ -13,9 +13,8 @@ import (
 // batchClaims is a full batch of the purchase stage.
 const batchClaims = 64
 
-// reserveAllocs is the budget of one accepted batch: the verdicts, the row's
-// body, the reply's way through the scribe, and the growth of maps and text
-// chunks spread over the batches.
+// reserveAllocs is the budget of one accepted batch: the verdicts, the row's body, the reply
+// through the scribe, and the growth of maps and text chunks.
 const reserveAllocs = 24
 
 // bencher decides batches of new buyers without a file.
@@ -90,7 +89,7 @@ func BenchmarkReserveSoldOut(b *testing.B) {
 	}
 }
 
-// BenchmarkReserveCommit is the whole way, fsync included, with 8 callers.
+// BenchmarkReserveCommit measures a batch including fsync, with 8 callers.
 func BenchmarkReserveCommit(b *testing.B) {
 	l := start(b, filepath.Join(b.TempDir(), "journal.db"), Options{})
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}

@@ -19,7 +19,7 @@ func TestLedgerConforms(t *testing.T) {
 	})
 }
 
-// A compaction at every turn must not be visible.
+// Continuous compaction must not be visible.
 func TestLedgerConformsWhileCompacting(t *testing.T) {
 	t.Parallel()
 	opt := Options{CompactRows: 3}
@@ -87,8 +87,8 @@ func start(t testing.TB, path string, opt Options) *Ledger {
 	return l
 }
 
-// crash copies the files as they are, which is what a killed process leaves,
-// and returns the copy's path. Nothing may be in flight.
+// crash copies the files as a killed process leaves them, and returns the copy's path. No call
+// may be running.
 func crash(t testing.TB, l *Ledger) string {
 	t.Helper()
 	l.growth.cycle.Lock() // no chores while copying

@@ -14,7 +14,7 @@ import (
 	"seckill/internal/queue"
 )
 
-// filled is the path of a closed journal with snapshots and rows after them.
+// filled returns the path of a closed journal with snapshots and later rows.
 func filled(t *testing.T) string {
 	t.Helper()
 	path := newPath(t)
@@ -200,7 +200,7 @@ func FuzzRowDecoder(f *testing.F) {
 	seed(20, encodeFigures(pieceKey{}, 3, sh))
 	seed(21, encodeStripe(pieceKey{}, 3, map[string]mark{"b": {first: order{no: seckill.OrderNo{1}, quantity: 1}}}))
 	f.Fuzz(func(t *testing.T, kind uint8, payload []byte) {
-		// Sealed, so that the fuzzer reaches what stands behind the checksum.
+		// Sealed, so that the fuzzer gets past the checksum.
 		body := append([]byte{formatVersion}, payload...)
 		switch k := rowKind(kind); kind {
 		case 20:

@@ -8,8 +8,8 @@ import (
 	"seckill/internal/ledger"
 )
 
-// A commit that ends with an error may be in the file or not, and the file may
-// be unreadable for a while: the round is kept or undone by what is there.
+// A commit with an error may be in the file or not, and the file may be unreadable for a while.
+// The round is kept or undone according to the file.
 func TestACommitInDoubtIsSettledByTheFile(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -84,7 +84,7 @@ func TestACommitInDoubtIsSettledByTheFile(t *testing.T) {
 	}
 }
 
-// unreadable is a database of which no row can be read.
+// unreadable returns a database whose rows cannot be read.
 func unreadable(t *testing.T) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", newPath(t))
@@ -97,8 +97,7 @@ func unreadable(t *testing.T) *sql.DB {
 	return db
 }
 
-// A commit is on the disk when it returns, also on the connection that takes
-// the place of one that failed.
+// A commit is on disk when it returns, also on a connection that replaced a failed one.
 func TestSQLiteConnections_SyncFull(t *testing.T) {
 	t.Parallel()
 	l := still(t, newPath(t))

@@ -17,8 +17,8 @@ import (
 	"seckill/internal/ledger"
 )
 
-// dump is the whole state as text, the same for the same state. Process
-// records do not survive a restart, so they are left out where asked.
+// dump returns the whole state as text. records includes process records, which do not survive
+// a restart.
 func dump(s *state, records bool) string {
 	var b strings.Builder
 	keys := slices.SortedFunc(maps.Keys(s.shards), func(a, b shardKey) int {
@@ -59,7 +59,7 @@ func dump(s *state, records bool) string {
 	return b.String()
 }
 
-// liveDump is the state of a running ledger.
+// liveDump returns the state of a running ledger.
 func liveDump(t testing.TB, l *Ledger) (text string) {
 	t.Helper()
 	if err := l.submit(t.Context(), func(r *round) error {
@@ -71,7 +71,7 @@ func liveDump(t testing.TB, l *Ledger) (text string) {
 	return text
 }
 
-// crowd makes random calls against two products of one group on two shards.
+// crowd makes random calls to two products of one group with two shards.
 type crowd struct {
 	rand   *rand.Rand
 	last   map[shardKey]uint64
@@ -138,7 +138,7 @@ func (c *crowd) write(product uint32) ledger.Write {
 	return w
 }
 
-// step is one random call, as the scribe runs it.
+// step returns one random call for the scribe.
 func (c *crowd) step() func(*round) error {
 	s := c.shard()
 	switch n := c.rand.IntN(20); {
@@ -194,7 +194,7 @@ func installIn(r *round, a ledger.Allotment, marks ...ledger.Mark) error {
 	return nil
 }
 
-// drive puts calls into one round of a ledger that is not started.
+// drive runs calls as one round of a ledger that is not started.
 func drive(l *Ledger, steps ...func(*round) error) error {
 	calls := make([]*call, len(steps))
 	for i, run := range steps {
@@ -211,7 +211,7 @@ func drive(l *Ledger, steps ...func(*round) error) error {
 	return errors.Join(errs...)
 }
 
-// epochs lets the crowd know what was installed.
+// look updates the crowd's view of the installed epochs.
 func (c *crowd) look(s *state) {
 	clear(c.epoch)
 	for key, sh := range s.shards {
@@ -219,7 +219,7 @@ func (c *crowd) look(s *state) {
 	}
 }
 
-// still opens a ledger that is not started: the test is its scribe.
+// still opens a ledger without starting it: the test acts as its scribe.
 func still(t testing.TB, path string) *Ledger {
 	t.Helper()
 	l, err := open(t.Context(), path, Options{})
@@ -230,8 +230,8 @@ func still(t testing.TB, path string) *Ledger {
 	return l
 }
 
-// newPath is a journal's path in memory where the system has such a place:
-// what the tests kill is a process, not the machine.
+// newPath returns a journal's path, in memory if the system has such a directory: the tests
+// kill a process, not the machine.
 func newPath(t testing.TB) string {
 	dir, err := os.MkdirTemp("/dev/shm", "ledgermem-")
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 
 const killedEnv = "LEDGERMEM_KILLED_JOURNAL"
 
-// killedBatches are more than any point waits for. Compaction comes by itself, on
-// a busy machine after many of them.
+// killedBatches is more than any point needs. Compaction starts by itself, on a busy machine
+// after many batches.
 const killedBatches = 10_000
 
-// TestKilledChild is the process that TestKilledAtEachPoint kills: it prints
-// every order number that it was answered.
+// TestKilledChild is the child process of TestKilledAtEachPoint. It prints the order number of
+// every answer.
 func TestKilledChild(t *testing.T) {
 	path := os.Getenv(killedEnv)
 	if path == "" {
@@ -40,7 +40,7 @@ func TestKilledChild(t *testing.T) {
 	}
 }
 
-// Whatever was answered is there after a kill, at whichever step (I4).
+// Every answered order is there after a kill, at each point (I4).
 func TestKilledAtEachPoint(t *testing.T) {
 	t.Parallel()
 	for _, spec := range []string{

@@ -13,8 +13,8 @@ import (
 	"seckill/internal/ledger"
 )
 
-// rowsEnv sets how many rows TestLoadManyRows writes; a million is what
-// start-up after a crash is measured with.
+// rowsEnv sets the number of rows for TestLoadManyRows. The start after a crash is measured
+// with a million.
 const rowsEnv = "LEDGERMEM_ROWS"
 
 func manyRows(t testing.TB) int {
@@ -26,7 +26,7 @@ func manyRows(t testing.TB) int {
 	return n
 }
 
-// One row per claim, none acknowledged, never compacted: the worst start.
+// One row per claim, none acknowledged, never compacted: the slowest start.
 func TestLoadManyRows(t *testing.T) {
 	n := manyRows(t)
 	path := newPath(t)
@@ -60,7 +60,7 @@ func TestLoadManyRows(t *testing.T) {
 	}
 }
 
-// fill reserves n claims, a row each, many rows per commit.
+// fill reserves n claims with one row each, many rows per commit.
 func fill(t testing.TB, l *Ledger, shard ledger.Shard, n int) {
 	t.Helper()
 	installStill(t, l, ledger.Allotment{Shard: shard, Available: int64(n), Limit: 1})
@@ -112,7 +112,7 @@ func drain(t testing.TB, l *Ledger, n int) {
 	}
 }
 
-// What a mark costs is promised in the package comment.
+// The package comment states the size of a mark.
 func TestMarkMemory(t *testing.T) {
 	const n, most = 100_000, 200
 	s := newState()
@@ -136,8 +136,8 @@ func TestMarkMemory(t *testing.T) {
 	runtime.KeepAlive(sh)
 }
 
-// Reserves, releases of them and acknowledgements go on while cycles run; the
-// file then holds exactly what memory holds.
+// Reservations, releases and acknowledgements run during compaction cycles. Afterwards the file
+// holds exactly the state in memory.
 func TestCompactionBesideTrafficLosesNothing(t *testing.T) {
 	t.Parallel()
 	l := start(t, newPath(t), Options{CompactRows: 50})
@@ -201,12 +201,12 @@ func TestCompactionBesideTrafficLosesNothing(t *testing.T) {
 	}
 }
 
-// Marks that are written in several rounds, with cycles beside them.
+// Marks are written in several rounds, with cycles at the same time.
 func TestInstallOfManyMarks(t *testing.T) {
 	t.Parallel()
 	l := start(t, newPath(t), Options{CompactRows: 1})
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
-	const n = 20_000 // some 60 bytes each: several steps
+	const n = 20_000 // about 60 bytes each, so several steps
 	all := claims(0, n)
 	marks := func(yield func(ledger.Mark, error) bool) {
 		for _, c := range all {
@@ -228,8 +228,8 @@ func TestInstallOfManyMarks(t *testing.T) {
 		}
 		return next
 	}
-	// One that stops in its middle leaves the shard as it was, and nothing to
-	// those that come after it.
+	// An install that stops half-way leaves the shard as it was, and nothing for later
+	// installs.
 	if next := saveSome(); next == 0 || next == len(in.stripes) {
 		t.Fatalf("%d of %d stripes make no middle", next, len(in.stripes))
 	}

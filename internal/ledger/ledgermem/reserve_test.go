@@ -29,7 +29,7 @@ func (d *desk) do(shard ledger.Shard, w ledger.Write) []ledger.Verdict {
 	return reply.Result.Verdicts
 }
 
-// One buyer buys and cancels under ever new keys, in two products of a group.
+// One buyer buys and cancels with new keys, in two products of a group.
 func TestWhatOneBuyerMakesTheLedgerRememberIsBounded(t *testing.T) {
 	t.Parallel()
 	l := start(t, newPath(t), Options{})
@@ -65,14 +65,14 @@ func TestWhatOneBuyerMakesTheLedgerRememberIsBounded(t *testing.T) {
 		expect(shard, reserve(last), ledger.VerdictAccepted)
 		expect(shard, ledger.Release{Orders: []ledger.ReleaseOrder{{OrderNo: last.OrderNo, Buyer: last.Buyer}}}, ledger.VerdictReleased)
 	}
-	// Known keys are answered still.
+	// Known keys still get their order.
 	if v := expect(shards[0], reserve(first), ledger.VerdictRepeated); v.OrderNo != first.OrderNo {
 		t.Errorf("the first key is that of %s, want %s", v.OrderNo, first.OrderNo)
 	}
 	for _, shard := range shards {
 		expect(shard, reserve(claim("eager")), ledger.VerdictRefused)
 	}
-	// Others are not concerned, nor is what was accepted once already.
+	// Other buyers, and adoptions, are not affected.
 	expect(shards[0], reserve(claim("calm")), ledger.VerdictAccepted)
 	expect(shards[0], ledger.Adopt{Claims: []seckill.Claim{claim("eager")}}, ledger.VerdictAccepted)
 	// A new epoch forgets the keys of dead orders.
@@ -85,7 +85,7 @@ func TestWhatOneBuyerMakesTheLedgerRememberIsBounded(t *testing.T) {
 	}
 }
 
-// Entries of several orders of the buyer, one of them acknowledged.
+// The buyer has entries of several orders, one of them acknowledged.
 func TestHeldOrdersHaveTheirOwnEntries(t *testing.T) {
 	t.Parallel()
 	l := start(t, newPath(t), Options{})

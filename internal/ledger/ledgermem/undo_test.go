@@ -13,7 +13,7 @@ import (
 
 var errDisk = errors.New("no space left on device")
 
-// A failed commit leaves no trace, whatever the round did.
+// A failed commit leaves no trace, whatever calls the round had.
 func TestFailedCommitIsUndoneExactly(t *testing.T) {
 	t.Parallel()
 	l := still(t, newPath(t))
@@ -63,8 +63,8 @@ func TestFailedInstall_LeavesNoShardAndNoGroup(t *testing.T) {
 	}
 }
 
-// Orders of one buyer that are released together change one copy of the mark;
-// what a failed commit goes back to is not that copy.
+// Orders of one buyer that are released together change one copy of the mark. A failed commit
+// must restore the mark before it.
 func TestReleasesOfOneBuyerAreUndoneTogether(t *testing.T) {
 	t.Parallel()
 	l := still(t, newPath(t))
@@ -131,7 +131,7 @@ func TestReleasesOfOneBuyerAreUndoneTogether(t *testing.T) {
 	}
 }
 
-// sameAfterCrash loads what is in the file and compares it with memory.
+// sameAfterCrash loads the file and compares it with memory.
 func sameAfterCrash(t *testing.T, l *Ledger) {
 	t.Helper()
 	want := dump(l.cur.state, false)
@@ -147,7 +147,7 @@ func sameAfterCrash(t *testing.T, l *Ledger) {
 	}
 }
 
-// Any mixture of calls, cycles that stop anywhere, and crashes loads as it was.
+// After any mixture of calls, interrupted cycles and crashes, the journal loads the same state.
 func TestCompactedJournalLoadsAsItWas(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -166,8 +166,8 @@ func TestCompactedJournalLoadsAsItWas(t *testing.T) {
 	}
 }
 
-// compactBetween writes some pieces, with other calls in the same rounds, and
-// now and then comes to the end of the cycle.
+// compactBetween writes some pieces, with other calls in the same rounds, and sometimes ends
+// the cycle.
 func compactBetween(t *testing.T, l *Ledger, c *crowd) {
 	t.Helper()
 	cy := &cycle{Ledger: l}
@@ -187,7 +187,7 @@ func compactBetween(t *testing.T, l *Ledger, c *crowd) {
 		for i := range sh.stripes {
 			if c.rand.IntN(12) == 0 {
 				sameAfterCrash(t, l)
-				return // killed in mid-cycle
+				return // killed in the middle of a cycle
 			}
 			must(drive(l, c.step(), func(r *round) error {
 				if i < len(sh.stripes) {
@@ -225,8 +225,8 @@ func TestFullDiskIsBusyUntilSpaceReturns(t *testing.T) {
 	l := start(t, path, Options{})
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
 	install(t, l, shard, 1_000_000, 1_000_000)
-	// The limit is the writing connection's: it ends when that is given up
-	// after a failure, or here by hand.
+	// The limit belongs to the writing connection. It ends when that is replaced after a
+	// failure, or here by hand.
 	setPages := func(limit int) {
 		t.Helper()
 		if err := l.submit(t.Context(), func(*round) error {
@@ -255,7 +255,7 @@ func TestFullDiskIsBusyUntilSpaceReturns(t *testing.T) {
 		return nil
 	}
 	for full < 3 {
-		setPages(1) // SQLite raises it to what the file has now
+		setPages(1) // SQLite raises it to the file's present size
 		err := reserve()
 		for err == nil {
 			err = reserve()
@@ -309,7 +309,7 @@ func install(t testing.TB, l *Ledger, shard ledger.Shard, available int64, limit
 	}
 }
 
-// An instruction whose commit failed is not kept, and has not changed the state.
+// An instruction whose commit failed is not kept, and does not change the state.
 func TestInstruct_FailedCommitIsUndone(t *testing.T) {
 	t.Parallel()
 	l := still(t, newPath(t))
@@ -335,8 +335,7 @@ func TestInstruct_FailedCommitIsUndone(t *testing.T) {
 	}
 }
 
-// A state whose commit failed must be accepted when it is told again, and so must
-// an older one that was decided before it.
+// A state whose commit failed must be accepted again, and so must an older one.
 func TestSetState_FailedCommitLeavesTheVersion(t *testing.T) {
 	t.Parallel()
 	l := still(t, newPath(t))

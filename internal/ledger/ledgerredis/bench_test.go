@@ -14,12 +14,12 @@ import (
 	"seckill/test/server"
 )
 
-// benchBatch is the size of batch for which the budget of Redis CPU is stated.
+// benchBatch is the batch size for which the Redis CPU budget is stated.
 const benchBatch = 64
 
-// BenchmarkReserve is a batch of 64 reservations, every claim of a new buyer
-// and accepted: what the caller allocates for it, and the Redis CPU (user and
-// system, of the thread that runs scripts) per reservation.
+// BenchmarkReserve reserves batches of 64 claims, each of a new buyer and accepted. It measures
+// the caller's allocations, and the Redis CPU per reservation (user and system time of the
+// thread that runs scripts).
 func BenchmarkReserve(b *testing.B) {
 	for _, fsync := range []string{"", "everysec"} {
 		b.Run("appendfsync="+fsync, func(b *testing.B) { benchmarkReserve(b, fsync) })
@@ -61,7 +61,7 @@ func benchmarkReserve(b *testing.B, fsync string) {
 	b.ReportMetric(float64(cpuOf(b, s)-before)/float64(len(claims))/1e3, "redis-µs/reservation")
 }
 
-// cpuOf is the processor time that the server has used so far.
+// cpuOf returns the CPU time that the server has used so far.
 func cpuOf(b *testing.B, s *server.RedisServer) time.Duration {
 	var total time.Duration
 	for name, value := range parseInfo(s.Must("INFO", "cpu")) {

@@ -12,8 +12,7 @@ import (
 	"seckill/test/server"
 )
 
-// What the connection says about a call, where no server can be made to say it
-// at will.
+// Connection errors that no real server produces on demand.
 func TestABrokenConnectionLeavesTheOutcomeUnknown(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
@@ -34,7 +33,7 @@ func TestABrokenConnectionLeavesTheOutcomeUnknown(t *testing.T) {
 	}
 }
 
-// An error that a script itself raises comes in the middle of it: never "not
+// An error that a script itself raises may come in its middle, so it never means "not
 // executed".
 func TestAnErrorInsideAScriptLeavesTheOutcomeUnknown(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{})

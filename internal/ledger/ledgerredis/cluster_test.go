@@ -15,9 +15,9 @@ import (
 	"seckill/test/server"
 )
 
-// halved is a Cluster of which one master is gone: its rig, and one on a
-// product of another master. With cluster-require-full-coverage no, the
-// products of the other masters are sold on.
+// halved returns a Cluster of which one master is down: a rig on it, and one on a product of
+// another master. With cluster-require-full-coverage no, products of the other masters can be
+// sold.
 func halved(t *testing.T) (gone, alive *rig, kill func()) {
 	t.Helper()
 	gone, alive, master := halvedOf(t)
@@ -60,8 +60,7 @@ func TestAMasterThatIsAwayStopsItsOwnProductsOnly(t *testing.T) {
 	}
 }
 
-// A lane that is told of a loss must not miss it because another master is
-// away.
+// A lane must learn of a loss even if another master is down.
 func TestAMasterThatIsAwaySilencesNobodyElse(t *testing.T) {
 	t.Parallel()
 	r, other, kill := halved(t)
@@ -76,8 +75,8 @@ func TestAMasterThatIsAwaySilencesNobodyElse(t *testing.T) {
 	if err == nil || !slices.Equal(got, want) {
 		t.Errorf("outcomes %v, want %v and an error: %v", got, want, err)
 	}
-	// Figures of all buckets are incomplete, and say so well before the caller
-	// gives up; what is true of some is told.
+	// Figures of all buckets are incomplete, and return an error well before the caller's
+	// deadline, with the known part.
 	outbox := r.ledger.outbox()
 	ctx := r.ctx()
 	if _, err := outbox.Stats(ctx, 0); err == nil || ctx.Err() != nil {
@@ -102,8 +101,8 @@ func TestAMasterThatIsAwaySilencesNobodyElse(t *testing.T) {
 	}
 }
 
-// While the first bucket's master is away, the others' products are sold on, and
-// whoever routes must know.
+// While the first bucket's master is down, products of the others can be sold, so the instance
+// is ready.
 func TestALedgerIsReadyWhileAMasterOfTheClusterSells(t *testing.T) {
 	t.Parallel()
 	cluster := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
@@ -111,7 +110,7 @@ func TestALedgerIsReadyWhileAMasterOfTheClusterSells(t *testing.T) {
 	owner := func(key string) *server.RedisServer { return cluster.Owner(cluster.Slot(key)) }
 	ping := func(what string, ready bool) {
 		t.Helper()
-		ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond) // as /readyz gives it
+		ctx, cancel := context.WithTimeout(t.Context(), 600*time.Millisecond) // the time that /readyz has
 		defer cancel()
 		if err := l.Ping(ctx); (err == nil) != ready {
 			t.Errorf("%s: %v", what, err)
@@ -142,8 +141,8 @@ func TestALedgerIsReadyWhileAMasterOfTheClusterSells(t *testing.T) {
 	ping("the first bucket's master is dead, and another one back", true)
 }
 
-// What of a product is not acknowledged, its own master says: another one that
-// is away has nothing to do with it.
+// A product's unacknowledged entries are on its own master, so another master that is down does
+// not matter.
 func TestFiguresOfAProductNeedItsOwnMasterOnly(t *testing.T) {
 	t.Parallel()
 	for name, stop := range map[string]func(*server.RedisServer){
@@ -156,7 +155,7 @@ func TestFiguresOfAProductNeedItsOwnMasterOnly(t *testing.T) {
 			r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
 			stop(master)
 			stats := func(of *rig) (queue.Stats, error) {
-				ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // as an operator's page waits
+				ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond) // the timeout of an operator's page
 				defer cancel()
 				return of.ledger.outbox().Stats(ctx, of.shard.Product)
 			}
@@ -174,9 +173,8 @@ func TestFiguresOfAProductNeedItsOwnMasterOnly(t *testing.T) {
 	}
 }
 
-// Moves that go wrong leave nodes each of which says that the other has a slot.
-// A call of it must not run in that circle until its time is up, for nobody
-// gains by that, and what is asked of all buckets at once waits for it.
+// After a failed slot migration each node may say that the other has the slot. A call must not
+// follow these redirections until its deadline, because calls to all buckets wait for it.
 func TestNodesThatDisagreeAboutASlotHoldUpNobodyElse(t *testing.T) {
 	t.Parallel()
 	cluster := server.Cluster(t, server.ClusterOptions{})
@@ -199,7 +197,7 @@ func TestNodesThatDisagreeAboutASlotHoldUpNobodyElse(t *testing.T) {
 	if _, err := r.ledger.Read(short, r.shard); err == nil {
 		t.Error("a slot that nobody has was read")
 	}
-	// A few for each try, of which there is one in 50 ms at last.
+	// A few redirections per try. In the end there is one try in 50 ms.
 	if circles := from.Said("MOVED") + to.Said("MOVED"); circles == 0 || circles > 500 {
 		t.Errorf("in %v, the nodes sent calls elsewhere %d times", patience, circles)
 	}
@@ -213,9 +211,9 @@ func TestNodesThatDisagreeAboutASlotHoldUpNobodyElse(t *testing.T) {
 	r.sold(2)
 }
 
-// While a master that has slots is away, nothing is said of every master: a fence
-// fails, because notes of that master may be on their way, and its settings are
-// unknown. A start goes on without it, as long as it is not a fault of the others.
+// While a master with slots is down, nothing is known about every master. A fence fails,
+// because notes of that master may be in flight, and the settings are unknown. A start succeeds
+// without it, if the others are in order.
 func TestEveryMaster_FailsWithoutAMasterThatHasSlots(t *testing.T) {
 	t.Parallel()
 	cluster := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
@@ -251,7 +249,7 @@ func TestEveryMaster_FailsWithoutAMasterThatHasSlots(t *testing.T) {
 	each("one is dead", ErrUnreached)
 }
 
-// A node without slots, such as a dead replica, is not missed.
+// A node without slots, such as a dead replica, does not matter.
 func TestAddOwners_CountsMastersThatHaveSlots(t *testing.T) {
 	const view = `txt:a 10.0.0.1:6379@16379,host myself,master - 0 0 1 connected 0-100 5000
 b 10.0.0.2:6379@16379 master,fail? - 0 0 2 disconnected 101-4999 [5001->-a]

@@ -10,8 +10,7 @@ import (
 	"seckill/test/server"
 )
 
-// Reopen kills the server: with appendfsync always, nothing that was answered
-// is lost.
+// Reopen kills the server. With appendfsync always, no answered write is lost.
 func TestConformanceStandalone(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{AppendFsync: "always"})
 	l := opened(t, Options{Place: redisclient.Place{Addrs: []string{s.Addr()}}, Prefix: "seckill:", reply: callTimeout})
@@ -24,8 +23,7 @@ func TestConformanceStandalone(t *testing.T) {
 	ledgertest.Run(t, func(t *testing.T) ledgertest.Harness { return h })
 }
 
-// Every reply waits for the replica, so that nothing that was answered is lost
-// when Reopen kills the master.
+// Every reply waits for the replica, so no answered write is lost when Reopen kills the master.
 func TestConformanceSentinel(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	set := server.Sentinel(t, server.SentinelOptions{})
@@ -44,7 +42,7 @@ func TestConformanceSentinel(t *testing.T) {
 	ledgertest.Run(t, func(*testing.T) ledgertest.Harness { return h })
 }
 
-// Buckets lie on three masters, and Reopen kills them all.
+// The buckets are on three masters, and Reopen kills them all.
 func TestConformanceCluster(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	cluster := server.Cluster(t, server.ClusterOptions{AppendFsync: "always"})
@@ -57,7 +55,7 @@ func TestConformanceCluster(t *testing.T) {
 	ledgertest.Run(t, func(*testing.T) ledgertest.Harness { return h })
 }
 
-// restart kills every node of a Cluster and starts them again.
+// restart kills every node of a Cluster and starts it again.
 func restart(cluster *server.RedisCluster) {
 	for _, node := range cluster.Nodes() {
 		node.Kill()
@@ -68,8 +66,7 @@ func restart(cluster *server.RedisCluster) {
 	cluster.WaitReady()
 }
 
-// streaming waits until the replicas acknowledge: a second or so after their
-// first copy.
+// streaming waits until the replicas acknowledge, about a second after their first copy.
 func streaming(t testing.TB, set *server.SentinelSet) {
 	t.Helper()
 	master := set.Master()

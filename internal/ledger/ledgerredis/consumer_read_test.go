@@ -47,7 +47,7 @@ func TestBucketsShareTheClaimsThatAreAskedFor(t *testing.T) {
 	now := time.Date(2026, 11, 11, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		name         string
-		full, others int // buckets that are due
+		full, others int // buckets that must be read
 		max          int
 		claims       float64 // per entry
 		want         []int

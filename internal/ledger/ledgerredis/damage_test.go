@@ -13,7 +13,7 @@ import (
 	"seckill/test/server"
 )
 
-// keysOf are all that a reservation touches, by their kinds.
+// keysOf returns all keys that a reservation uses, by kind.
 func keysOf(l *Ledger, shard ledger.Shard) map[string]string {
 	bucket := bucketOf(shard.Group, shard.Index)
 	return map[string]string{
@@ -22,7 +22,8 @@ func keysOf(l *Ledger, shard ledger.Shard) map[string]string {
 	}
 }
 
-// seen reports whether who looks after a product sees that it is to be recovered.
+// seen reports whether the checks that a keeper of products makes show that the product must be
+// recovered.
 func (r *rig) seen() bool {
 	r.Helper()
 	f := r.figures()
@@ -50,7 +51,7 @@ func (r *rig) recover(units int) {
 	}
 }
 
-// sellsAgain wants ann at her limit of 5, and everybody else served.
+// sellsAgain expects that ann is at her limit of 5, and that other buyers can buy.
 func (r *rig) sellsAgain() {
 	r.Helper()
 	verdicts := r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", ""), r.claim("bob", ""))).Result.Verdicts
@@ -63,9 +64,8 @@ func (r *rig) sellsAgain() {
 	}
 }
 
-// Whatever key is overwritten: the reservation that meets it sells nothing and
-// closes the shard, whoever looks after the product sees that, and the rebuild
-// makes the key anew.
+// Whichever key is overwritten, the next reservation sells nothing and closes the shard, the
+// checks show it, and the rebuild creates the key again.
 func TestReserve_KeyOfAnotherTypeClosesTheShardUntilItIsRebuilt(t *testing.T) {
 	for _, kind := range []string{"shard", "lane", "group", "mark", "out", "queue", "open"} {
 		t.Run(kind, func(t *testing.T) {
@@ -94,16 +94,15 @@ func TestReserve_KeyOfAnotherTypeClosesTheShardUntilItIsRebuilt(t *testing.T) {
 	}
 }
 
-// Redis can apply the first half of a script after a power cut: the entry is
-// waited for, and is not in the stream. The rebuild waits for it no longer, and
-// keeps what is there.
+// After a power cut Redis may apply the first half of a script, so that the open set has an
+// entry that is not in the stream. The rebuild removes it from the set, and keeps the others.
 func TestIntact_MissesAnEntryThatIsNotInTheStream(t *testing.T) {
 	t.Parallel()
 	r, s, _ := standalone(t, server.RedisOptions{})
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
 	open := r.ledger.keys.open(bucketOf(r.shard.Group, r.shard.Index), r.shard.Product)
 	for i := range 3 * roomMost {
-		s.Must("ZADD", open, "1", fmt.Sprintf("1-%d", 1+i)) // the number of the next entry, under other tags
+		s.Must("ZADD", open, "1", fmt.Sprintf("1-%d", 1+i)) // the number of the next entry, with other tags
 	}
 	if !r.seen() {
 		t.Error("who looks after the product does not see it")
@@ -115,9 +114,8 @@ func TestIntact_MissesAnEntryThatIsNotInTheStream(t *testing.T) {
 	r.sellsAgain()
 }
 
-// So can the first half of an older script, in front of entries that were
-// delivered, or of an acknowledgement: the entry is in the stream, and no worker is
-// given it any more. The rebuild hands it back.
+// After a power cut the first half of a script, or of an acknowledgement, can leave an entry in
+// the stream that no worker will get. The rebuild returns it to the queue.
 func TestIntact_MissesAnEntryThatNoWorkerIsGiven(t *testing.T) {
 	t.Parallel()
 	r, s, _ := standalone(t, server.RedisOptions{})
@@ -144,11 +142,11 @@ func TestIntact_MissesAnEntryThatNoWorkerIsGiven(t *testing.T) {
 	}
 }
 
-// A field that holds something else is mended too.
+// A field with an invalid value is repaired too.
 func TestAFieldThatHoldsSomethingElseIsMended(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind, field, value string
-		sells, heals       bool // the reservation that meets it
+		sells, heals       bool // the next reservation
 	}{
 		"epoch":                 {"shard", "epoch", "x", false, false},
 		"open":                  {"shard", "open", "x", false, false},
@@ -184,8 +182,8 @@ func TestAFieldThatHoldsSomethingElseIsMended(t *testing.T) {
 	}
 }
 
-// A record of numbered calls that is none: the call that meets it finds the shard
-// damaged, and closes it.
+// An invalid record of numbered calls: the next call finds that the shard is damaged, and
+// closes it.
 func TestALaneRecordThatIsNoneClosesTheShardAndIsMended(t *testing.T) {
 	number := func(n uint64) string { return string(binary.BigEndian.AppendUint64(nil, n)) }
 	for name, record := range map[string]string{
@@ -209,8 +207,8 @@ func TestALaneRecordThatIsNoneClosesTheShardAndIsMended(t *testing.T) {
 	}
 }
 
-// A mark that is none may have been at the limit: nothing is sold upon it, and
-// the recovery brings back what it was.
+// An invalid mark may belong to a buyer at the limit. So the shard sells nothing until the
+// recovery restores the mark.
 func TestAMarkThatIsNoneClosesTheShardAndIsMended(t *testing.T) {
 	for name, mark := range map[string]string{
 		"short": "x", "as long as an order": strings.Repeat("x", 30), "longer": strings.Repeat("x", 60),
@@ -246,8 +244,8 @@ func TestAMarkThatIsNoneClosesTheShardAndIsMended(t *testing.T) {
 	}
 }
 
-// Marks that are gone are gone for every product of the group: whoever is
-// recovered first, the others are seen to be lost, and sell nothing before.
+// Lost marks affect every product of the group. Whichever product is recovered first, the
+// others are found to be lost, and sell nothing before.
 func TestMarksThatAreGoneAreSeenByEveryProductOfTheGroup(t *testing.T) {
 	for _, kind := range []string{"group", "mark"} {
 		t.Run(kind, func(t *testing.T) {
@@ -268,7 +266,7 @@ func TestMarksThatAreGoneAreSeenByEveryProductOfTheGroup(t *testing.T) {
 	}
 }
 
-// A damaged product keeps no other of its bucket from being heard.
+// A damaged product does not affect the heartbeats of others in its bucket.
 func TestADamagedProductKeepsNoOthersBeatFromBeingTold(t *testing.T) {
 	for kind, want := range map[string]ledger.Outcome{"shard": ledger.OutcomeEpoch, "lane": ledger.OutcomeLost} {
 		t.Run(kind, func(t *testing.T) {
@@ -304,8 +302,8 @@ func TestADamagedGroupHidesNoOthersBuyers(t *testing.T) {
 	}
 }
 
-// A stream in whose place is something else holds up no other. The rebuild begins
-// it anew, and every product that had entries in it misses them.
+// A stream that was overwritten does not block other buckets. The rebuild creates it again.
+// Every product with entries in it is found to be lost.
 func TestAnOverwrittenStreamIsMissedAndBegunAnew(t *testing.T) {
 	t.Parallel()
 	r, s, _ := standalone(t, server.RedisOptions{})

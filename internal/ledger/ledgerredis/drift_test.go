@@ -10,8 +10,8 @@ import (
 	"seckill/test/server"
 )
 
-// A counter that was deleted, or that somebody's own entry overtook, must not
-// stop the bucket: it catches up with the stream, within the call that finds it.
+// A counter that was deleted, or overtaken by an entry added by hand, must not block the
+// bucket. The next call sets it to the stream's last entry.
 func TestACounterBehindItsStreamCatchesUp(t *testing.T) {
 	for name, damage := range map[string]func(s *server.RedisServer, out, queue string){
 		"the counter was deleted": func(s *server.RedisServer, _, queue string) { s.Must("DEL", queue) },
@@ -40,8 +40,8 @@ func TestACounterBehindItsStreamCatchesUp(t *testing.T) {
 	}
 }
 
-// The marks are counted as they are: what was deleted by hand is missing, what
-// was released or belongs to another product is not counted.
+// The audit counts the actual marks. Deleted ones are missing; released ones and those of
+// another product do not count.
 func TestAnAuditCountsTheMarks(t *testing.T) {
 	const marks = 5 * auditCount
 	for name, c := range map[string]struct {
@@ -83,7 +83,7 @@ func TestAnAuditCountsTheMarks(t *testing.T) {
 	}
 }
 
-// Where orders come and go, a count says that it is none, and does not go on.
+// While orders come and go, an audit reports that it is not steady, and stops.
 func TestAnAuditUnderTrafficIsNotSteady(t *testing.T) {
 	r, _, _ := standalone(t, server.RedisOptions{})
 	r.shard.Epoch = 2
@@ -116,8 +116,8 @@ func TestAnAuditUnderTrafficIsNotSteady(t *testing.T) {
 	<-stopped
 }
 
-// A group that lost its counter must not give out generations again that marks
-// still have: their orders would count twice.
+// A group that lost its counter must not reuse generations of existing marks, whose orders
+// would count twice.
 func TestAGroupThatWasDeletedIsInstalledAnew(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", ""), r.claim("bob", "")))

@@ -17,7 +17,7 @@ func TestAServerThatEvictsIsRefused(t *testing.T) {
 	if _, err := Open(t.Context(), Options{Place: redisclient.Place{Addrs: []string{s.Addr()}}}); !errors.Is(err, ErrEvicts) {
 		t.Errorf("opened: %v", err)
 	}
-	// A user who may not read the configuration is refused no less.
+	// A user without the right to read the configuration is refused too.
 	s.Must("ACL", "SETUSER", "app", "on", ">secret", "~*", "&*", "+@all", "-config")
 	opt := Options{Place: redisclient.Place{Addrs: []string{s.Addr()}, Username: "app", Password: "secret"}}
 	if _, err := Open(t.Context(), opt); !errors.Is(err, ErrEvicts) {
@@ -55,7 +55,7 @@ func TestDurabilityIsReadAndSaid(t *testing.T) {
 	}
 }
 
-// What is said and what the alert is raised by are one judgement.
+// The text and the alert use the same judgement.
 func TestWhatAFailoverLosesIsSaid(t *testing.T) {
 	for _, c := range []struct {
 		durability Durability
@@ -99,9 +99,8 @@ func TestAFailoverIsOutlivedOnlyIfAnswersWaitForWhoeverMayTakeOver(t *testing.T)
 	}
 }
 
-// With two replicas, of which answers wait for one, a master may die and nothing
-// that was answered is lost: the other replica, which has less, does not take
-// over, though but for that the Sentinels would choose it.
+// With two replicas, and answers that wait for one of them, a master may die without loss: the
+// replica with less data does not take over, although the Sentinels would otherwise prefer it.
 func TestTheReplicaThatAnswersWaitedForTakesOver(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	set := server.Sentinel(t, server.SentinelOptions{Replicas: 2})
@@ -129,8 +128,7 @@ func TestTheReplicaThatAnswersWaitedForTakesOver(t *testing.T) {
 	r.sold(2)
 }
 
-// byRunID orders two replicas as Sentinels prefer them when nothing else tells
-// them apart.
+// byRunID orders two equal replicas as Sentinels prefer them.
 func byRunID(a, b *server.RedisServer) (first, second *server.RedisServer) {
 	if parseInfo(a.Must("INFO", "server"))["run_id"] > parseInfo(b.Must("INFO", "server"))["run_id"] {
 		a, b = b, a

@@ -29,11 +29,11 @@ func TestAServerThatForgotTheScriptsIsToldThemAgain(t *testing.T) {
 	r.sold(1)
 }
 
-// The same number goes again while the server is away and while it loads, and
-// is applied once.
+// The same number is sent again while the server is down and while it loads, and is applied
+// once.
 func TestACallOutlastsARestartThatLoads(t *testing.T) {
-	// Each key delays loading by 20 ms, and clients are answered after each
-	// kilobyte: the ballast makes it last for a second, in many parts.
+	// Each key delays loading by 20 ms, and the server answers clients after each kilobyte. So
+	// loading takes a second, in many parts.
 	r, s, _ := standalone(t, server.RedisOptions{AppendFsync: "always", Args: []string{
 		"--key-load-delay", "20000", "--loading-process-events-interval-bytes", "1024", "--rdbcompression", "no",
 	}})
@@ -47,15 +47,15 @@ func TestACallOutlastsARestartThatLoads(t *testing.T) {
 	for range maxRestarts {
 		got := r.restarted(s, seen)
 		if got.err == nil && got.reply.Outcome == ledger.OutcomeApplied {
-			// Others are told LOADING too: whoever waits for the start.
+			// The helper that waits for the start gets LOADING too.
 			if s.Said("LOADING") == 0 || s.Rejected("evalsha") == 0 {
 				t.Errorf("the call was not told that the server loads:\n%s", s.Must("INFO", "commandstats"))
 			}
 			r.sold(sold + 1)
 			return
 		}
-		// A server that a busy machine lets say nothing for too long is given up in
-		// the middle of a call, whose outcome is unknown then.
+		// On a busy machine the server may be silent too long during a call. Then the
+		// connection is closed and the outcome is unknown.
 		if got.err == nil || errors.Is(got.err, ledger.ErrNotExecuted) {
 			t.Fatalf("outcome %d, %v", got.reply.Outcome, got.err)
 		}
@@ -65,16 +65,15 @@ func TestACallOutlastsARestartThatLoads(t *testing.T) {
 	t.Fatalf("in %d restarts no call was applied", maxRestarts)
 }
 
-// maxRestarts bounds the restarts until one is outlasted.
+// maxRestarts bounds the restarts until a call survives one.
 const maxRestarts = 4
 
-// restarted makes a call while the server is away, starts it and returns how
-// the call ended.
+// restarted makes a call while the server is down, starts the server, and returns the result of
+// the call.
 func (r *rig) restarted(s *server.RedisServer, seen uint64) landing {
 	r.Helper()
 	s.Kill()
-	// From then on no connection is left of which nobody knows whether it carried
-	// the call.
+	// After this, no connection is left that may have carried the call without our knowledge.
 	r.eventually("the connection is seen to be broken", func() bool {
 		ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 		defer cancel()
@@ -86,8 +85,8 @@ func (r *rig) restarted(s *server.RedisServer, seen uint64) landing {
 	return <-landed
 }
 
-// What a server refuses before anything runs is repeated until the context
-// ends, and then is known to have changed nothing.
+// A call that the server refuses before anything runs is repeated until the context ends, and
+// then is known to have changed nothing.
 func TestARefusedCallChangedNothingAndSaysSo(t *testing.T) {
 	for name, fault := range map[string]struct{ refuse, heal []string }{
 		"OOM":        {[]string{"CONFIG", "SET", "maxmemory", "1"}, []string{"CONFIG", "SET", "maxmemory", "0"}},
@@ -97,8 +96,8 @@ func TestARefusedCallChangedNothingAndSaysSo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, s, _ := standalone(t, server.RedisOptions{})
 			s.Must(fault.refuse...)
-			// The call comes again and again until its deadline. One that is cut off
-			// on its way has an unknown outcome.
+			// The call is repeated until its deadline. One that was interrupted in flight has
+			// an unknown outcome.
 			r.eventually("not executed because of "+name, func() bool {
 				ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 				defer cancel()
@@ -134,10 +133,9 @@ func TestAServerThatIsNotThereWasNotCalled(t *testing.T) {
 	})
 }
 
-// With the server frozen, whoever calls is back at its deadline, however many
-// call; and after it goes on, so do the calls. A busy machine makes some late:
-// a call is compared with what only waits for the same deadline, and not the
-// single call is judged.
+// With the server frozen, every call returns at its deadline, however many there are.
+// Afterwards calls work again. On a busy machine some return late. So calls are compared with
+// goroutines that only wait for the same deadline, and no single call is judged.
 func TestAFrozenServerHoldsNobodyUp(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	const callers, calls, deadline, grace = 64, 5, 300 * time.Millisecond, 300 * time.Millisecond
@@ -147,7 +145,7 @@ func TestAFrozenServerHoldsNobodyUp(t *testing.T) {
 	var late atomic.Int32
 	for i := range callers {
 		wg.Go(func() {
-			for range calls { // over the time in which connections are given up and made
+			for range calls { // longer than connections need to be closed and opened again
 				ctx, cancel := context.WithTimeout(context.Background(), deadline)
 				ended := make(chan time.Time, 1)
 				go func() {
@@ -188,8 +186,8 @@ func TestAFrozenServerHoldsNobodyUp(t *testing.T) {
 	r.sold(1)
 }
 
-// A slot on the move: ASK, TRYAGAIN and MOVED say "not executed", and the same
-// number goes again to where the keys are.
+// A moving slot: ASK, TRYAGAIN and MOVED mean "not executed", and the same number is sent to
+// the new node.
 func TestACallFollowsASlotOnTheMove(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	cluster := server.Cluster(t, server.ClusterOptions{})
@@ -215,7 +213,7 @@ func TestACallFollowsASlotOnTheMove(t *testing.T) {
 	}
 	cluster.FinishMigration(slot, from, to)
 	calls := uint64(3)
-	// The client looks for moves by itself, too: then nobody has to be told.
+	// The client also looks for moves by itself. Then no call gets MOVED.
 	for tries := 0; from.Said("MOVED") == 0; tries++ {
 		if tries == maxMoves {
 			t.Fatalf("after %d moves no call was told MOVED", tries)
@@ -230,13 +228,12 @@ func TestACallFollowsASlotOnTheMove(t *testing.T) {
 	r.sold(int64(calls))
 }
 
-// maxMoves bounds the moves of a slot until one is met by a call; each sells one
-// of ten units.
+// maxMoves bounds the moves of a slot until a call gets MOVED. Each move sells one of ten
+// units.
 const maxMoves = 6
 
-// A recovery must not break off half-way because it meets a slot on the move:
-// the server ends a script there that asks for a key which is no longer here,
-// and keeps what the script has written.
+// A recovery must not stop half-way at a moving slot: there the server ends a script that reads
+// a missing key, and keeps its earlier writes.
 func TestAnInstallIsWholeWhileItsSlotIsOnTheMove(t *testing.T) {
 	t.Parallel()
 	cluster := server.Cluster(t, server.ClusterOptions{})
@@ -263,7 +260,7 @@ func TestAnInstallIsWholeWhileItsSlotIsOnTheMove(t *testing.T) {
 	if got := r.figures(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
-	// What an epoch was told ends with it: versions, verdicts and transfers.
+	// Versions, verdicts and transfers end with their epoch.
 	if ok, err := r.ledger.SetState(r.ctx(), r.shard, seckill.SaleOpen, 1); err != nil || !ok {
 		t.Fatal(ok, err)
 	}

@@ -17,16 +17,15 @@ import (
 )
 
 const (
-	heavyBatch = 512 // claims of a batch, as purchase.max_batch is unless it is set
-	// longest is what no step may take. The shortest of heavyTries is held to it:
-	// on a machine that is busy with other things some are long however little
-	// they do.
+	heavyBatch = 512 // the default of purchase.max_batch
+	// longest is the bound of a step. The shortest of heavyTries must be below it: on a busy
+	// machine some steps take longer whatever they do.
 	longest    = 10 * time.Millisecond
 	heavyTries = 8
 )
 
-// heavy is a shard with buyers of whom as much is remembered as may be: all the
-// dead orders before the bound, under keys as long as they may be, and live ones.
+// heavy is a shard whose buyers have the largest marks: all dead orders below the bound, with
+// the longest keys, and live ones.
 type heavy struct {
 	*rig
 	server *server.RedisServer
@@ -35,8 +34,8 @@ type heavy struct {
 	number uint64
 }
 
-// newHeavy has so many such buyers. Their marks are written by hand: to buy and
-// cancel as much would take minutes.
+// newHeavy creates such buyers. It writes their marks directly, because buying and cancelling
+// so much would take minutes.
 func newHeavy(t testing.TB, buyers, limit, live int) *heavy {
 	t.Helper()
 	s := server.Redis(t, server.RedisOptions{})
@@ -52,7 +51,7 @@ func newHeavy(t testing.TB, buyers, limit, live int) *heavy {
 		mark := make([]byte, 0, 100*(live+ledger.MaxReturned))
 		for j := range live + ledger.MaxReturned - 1 {
 			c := h.claim(buyer, heavyKey(j))
-			quantity := min(1, max(0, j-ledger.MaxReturned+2)) // the dead are the oldest
+			quantity := min(1, max(0, j-ledger.MaxReturned+2)) // the dead ones are the oldest
 			if quantity > 0 && len(h.live) == i {
 				h.live = append(h.live, ledger.ReleaseOrder{OrderNo: c.OrderNo, Buyer: buyer})
 			}
@@ -73,7 +72,7 @@ func newHeavy(t testing.TB, buyers, limit, live int) *heavy {
 
 func heavyKey(i int) string { return fmt.Sprintf("%0*d", seckill.MaxKeyBytes, i) }
 
-// do is the verdicts of a step, and how long it took the server.
+// do returns the verdicts of a step, and its time in the server.
 func (h *heavy) do(w ledger.Write) ([]ledger.Verdict, time.Duration) {
 	h.Helper()
 	h.server.Must("CONFIG", "RESETSTAT")
@@ -99,8 +98,8 @@ func byCode(verdicts []ledger.Verdict) map[ledger.VerdictCode]int {
 	return counted
 }
 
-// Whatever the buyers of a batch have made the ledger remember, its step is
-// short. What it leaves undecided is decided when it comes again.
+// However long the marks of a batch's buyers are, its step is short. Undecided items are
+// decided when they are sent again.
 func TestNoMarksMakeAStepLong(t *testing.T) {
 	cases := map[string]struct {
 		limit, live int
@@ -155,7 +154,7 @@ func TestNoMarksMakeAStepLong(t *testing.T) {
 	}
 }
 
-// each is a claim of every heavy buyer.
+// each returns a claim for every heavy buyer.
 func (h *heavy) each(key func(i int) string, quantity int) []seckill.Claim {
 	claims := make([]seckill.Claim, len(h.buyers))
 	for i, buyer := range h.buyers {
@@ -165,7 +164,7 @@ func (h *heavy) each(key func(i int) string, quantity int) []seckill.Claim {
 	return claims
 }
 
-// Who sends again what was left undecided gets all of it done.
+// A caller that sends undecided items again gets all of them decided.
 func TestWhatIsLeftUndecidedIsDecidedWhenItComesAgain(t *testing.T) {
 	h := newHeavy(t, heavyBatch, 2, 1)
 	claims := h.each(func(int) string { return "one more" }, 1)
@@ -199,7 +198,7 @@ func TestWhatIsLeftUndecidedIsDecidedWhenItComesAgain(t *testing.T) {
 	t.Logf("%d steps", steps)
 }
 
-// Releases of such buyers are short as well, and none is lost.
+// Releases for such buyers are short too, and none is lost.
 func TestNoMarksMakeAReleaseLong(t *testing.T) {
 	for _, limit := range []int{1, seckill.MaxPerUserLimit} {
 		t.Run(fmt.Sprint("limit ", limit), func(t *testing.T) {
@@ -235,8 +234,7 @@ func TestNoMarksMakeAReleaseLong(t *testing.T) {
 	}
 }
 
-// Nor is a step of those who walk over all marks: who looks for buyers, who
-// counts, and who sweeps.
+// Steps of walks over all marks are short too: EachBuyer, Audit and sweep.
 func TestNoMarksMakeAWalkStop(t *testing.T) {
 	const walked = 64
 	h := newHeavy(t, walked, seckill.MaxPerUserLimit, seckill.MaxPerUserLimit)
@@ -259,8 +257,8 @@ func TestNoMarksMakeAWalkStop(t *testing.T) {
 		},
 	}
 	for name, walk := range walks {
-		// Redis measures by the clock: on a busy machine a step stands still now and
-		// then, so the best of some walks counts.
+		// Redis measures real time. On a busy machine a step may pause, so the best of some
+		// walks counts.
 		best := math.Inf(1)
 		for range 5 {
 			h.server.Must("CONFIG", "RESETSTAT")
@@ -278,7 +276,7 @@ func TestNoMarksMakeAWalkStop(t *testing.T) {
 	}
 }
 
-// microsPerStep is how long scripts took since the figures were reset.
+// microsPerStep returns the average time of scripts since the figures were reset.
 func (h *heavy) microsPerStep() float64 {
 	h.Helper()
 	_, stat, _ := strings.Cut(h.server.Must("INFO", "commandstats"), "cmdstat_evalsha:")

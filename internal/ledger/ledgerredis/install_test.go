@@ -13,7 +13,7 @@ import (
 	"seckill/test/server"
 )
 
-// marksOf is n marks of one unit, of as many buyers.
+// marksOf returns n marks of one unit, each of another buyer.
 func marksOf(product uint32, n int) iter.Seq2[ledger.Mark, error] {
 	at := time.UnixMilli(1_800_000_000_000)
 	return func(yield func(ledger.Mark, error) bool) {
@@ -26,8 +26,8 @@ func marksOf(product uint32, n int) iter.Seq2[ledger.Mark, error] {
 	}
 }
 
-// Marks of many chunks are all there, and those of the epoch before are gone,
-// at first from sight and then from memory.
+// All marks of many chunks are installed. Those of the old epoch are invisible at once and
+// deleted later.
 func TestAnInstallReplacesMarksAndSweepsTheOldOnes(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	const marks = 3*installChunk + 7
@@ -54,7 +54,7 @@ func TestAnInstallReplacesMarksAndSweepsTheOldOnes(t *testing.T) {
 	r.eventually("the old marks are swept", func() bool { return s.Must("HLEN", r.ledger.keys.mark(r.shard)) == "1" })
 }
 
-// An install that fails, or that a higher epoch overtakes, leaves nothing.
+// An install that fails, or meets a higher epoch, leaves nothing.
 func TestAnInstallThatFailsLeavesNoMarks(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	next := r.shard
@@ -72,7 +72,7 @@ func TestAnInstallThatFailsLeavesNoMarks(t *testing.T) {
 		t.Fatalf("%v, want the cause", err)
 	}
 	r.eventually("the staged marks are swept", func() bool { return s.Must("HLEN", r.ledger.keys.mark(r.shard)) == "0" })
-	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", ""))) // epoch 1 goes on
+	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", ""))) // epoch 1 continues
 
 	overtaken := func(yield func(ledger.Mark, error) bool) {
 		for m := range marksOf(1, 2*installChunk) {
@@ -94,7 +94,7 @@ func TestAnInstallThatFailsLeavesNoMarks(t *testing.T) {
 	r.eventually("only the higher epoch's marks are left", func() bool { return s.Must("HLEN", r.ledger.keys.mark(r.shard)) == "2" })
 }
 
-// A failover that loses a chunk must not let the rest become live.
+// If a failover loses a chunk, the other chunks must not become live.
 func TestAnInstallThatLostAChunkFails(t *testing.T) {
 	r, _, _ := standalone(t, server.RedisOptions{})
 	next := r.shard
@@ -123,7 +123,7 @@ func TestAnInstallThatLostAChunkFails(t *testing.T) {
 	}
 }
 
-// A step whose reply is lost goes again, and its marks are there once.
+// A step whose reply is lost is sent again, and writes its marks once.
 func TestAnInstallOutlastsABadNetwork(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	proxy := server.Proxy(t, s.Addr())

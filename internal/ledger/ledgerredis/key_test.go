@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// slotOf is the slot of a key with this hash tag: CRC-16/XMODEM, as the Cluster
-// specification of Redis has it.
+// slotOf returns the slot of a key with this hash tag: CRC-16/XMODEM, as in the Redis Cluster
+// specification.
 func slotOf(tag string) int {
 	crc := uint16(0)
 	for _, b := range []byte(tag) {
@@ -31,7 +31,7 @@ func TestBucketOf_ShardsOfAProductAreSpreadOverMasters(t *testing.T) {
 	}
 	for product := range uint32(1000) {
 		for _, shards := range []int{2, 4} {
-			ranges := make(map[int]bool) // as many masters, each with its range of slots
+			ranges := make(map[int]bool) // by master, if each has a range of slots
 			for i := range shards {
 				ranges[slotOf(tag(bucketOf(product, i)))*shards/16384] = true
 			}

@@ -12,8 +12,8 @@ import (
 	"seckill/test/server"
 )
 
-// A loss is noticed by the next call of whoever heard anything of it, and the
-// shard sells nothing more.
+// The next call of a process that received a lost answer notices the loss, and the shard sells
+// nothing more.
 
 func TestFlushAllIsNoticedByTheNextCall(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
@@ -49,9 +49,8 @@ func TestARestartWithAnOldFileIsNoticedByTheNextCall(t *testing.T) {
 	}
 }
 
-// again sends a call until it is answered: after a restart the connection may
-// turn out to be broken only when it is used, and a call that changes nothing
-// may then go again.
+// again sends a call until it is answered. After a restart a connection may turn out to be
+// broken only when it is used. Then a call that changes nothing may be repeated.
 func (r *rig) again(number, seen uint64, w ledger.Write) ledger.Reply {
 	r.Helper()
 	var reply ledger.Reply
@@ -93,7 +92,7 @@ func TestAFailoverToAStaleReplicaIsNoticedByTheNextCall(t *testing.T) {
 	set.Attach(master)
 	set.Show(master)
 	set.WaitDemoted(master)
-	// READONLY, or a closed connection, until the client has found the new one.
+	// READONLY, or a closed connection, until the client has found the new master.
 	if reply := r.again(3, 2, reserve(r.claim("cat", ""))); reply.Outcome != ledger.OutcomeLost {
 		t.Fatalf("outcome %d", reply.Outcome)
 	}
@@ -102,8 +101,8 @@ func TestAFailoverToAStaleReplicaIsNoticedByTheNextCall(t *testing.T) {
 	}
 }
 
-// A reply counts as heard only when the replicas have it: without them the
-// outcome is unknown, and an ask waits too.
+// A reply counts only when the replicas have the write. Without replicas the outcome is
+// unknown, also of an ask.
 func TestAReplyThatNoReplicaHasIsNotHeard(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	r, set := sentinelRig(t, 1)

@@ -46,8 +46,7 @@ func TestEachBuyerNamesWhomTheLedgerRemembers(t *testing.T) {
 	}
 }
 
-// A buyer who buys and cancels under ever new keys is refused at the bound,
-// and nobody else is.
+// A buyer who buys and cancels with new keys is refused at the bound. Other buyers are not.
 func TestWhatIsRememberedOfABuyerIsBounded(t *testing.T) {
 	r, _, _ := standalone(t, server.RedisOptions{})
 	const chunk = 5 // the limit
@@ -79,15 +78,15 @@ func TestWhatIsRememberedOfABuyerIsBounded(t *testing.T) {
 	}
 }
 
-// later is an order of a mark from its number on, with a field of a later version
-// at its end, and what follows it.
+// later returns an order of a mark from its number on, with a field of a later version at its
+// end.
 func later(order string) string {
 	end := 20 + int(order[18])
 	return order[:18] + string(rune(order[18]+5)) + order[19:end] + "later" + order[end:]
 }
 
-// Every step reads past the fields that a later version has given the orders of a
-// mark, and keeps them with the orders that it keeps.
+// Every step skips the fields that a later version has added to the orders of a mark, and keeps
+// them.
 func TestMark_FieldsOfLaterVersionsAreSkippedAndKept(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	a, b, c := r.claim("ann", "a"), r.claim("ann", ""), r.claim("ann", "c")
@@ -114,8 +113,8 @@ func TestMark_FieldsOfLaterVersionsAreSkippedAndKept(t *testing.T) {
 		t.Errorf("audit: %+v, %v", got, err)
 	}
 
-	// Another product of the group has its marks installed, twice: the first ones
-	// are dropped, and those of the first product copied.
+	// The marks of another product of the group are installed twice. The first ones are
+	// dropped, and those of the first product are copied.
 	other := r.shard
 	other.Product = 2
 	for range 2 {
@@ -136,7 +135,7 @@ func TestMark_FieldsOfLaterVersionsAreSkippedAndKept(t *testing.T) {
 	}
 }
 
-// A buyer may hold more orders than one step of Held reads entries of.
+// A buyer may have more orders than one step of Held reads.
 func TestHeldReadsEveryEntryOfAManyOrders(t *testing.T) {
 	r, _, _ := standalone(t, server.RedisOptions{})
 	r.shard.Epoch = 2
@@ -163,8 +162,8 @@ func TestHeldReadsEveryEntryOfAManyOrders(t *testing.T) {
 	}
 }
 
-// A buyer with as much remembered as may be, and a whole batch of claims, must
-// not hold up the others: its mark is read once.
+// A buyer with the largest mark and a whole batch of claims must not delay others: the mark is
+// read once.
 func BenchmarkReserveOfARememberedBuyer(b *testing.B) {
 	s := server.Redis(b, server.RedisOptions{})
 	r := newRig(b, opened(b, Options{Place: redisclient.Place{Addrs: []string{s.Addr()}}}))
@@ -194,8 +193,7 @@ func BenchmarkReserveOfARememberedBuyer(b *testing.B) {
 	b.ReportMetric(float64((cpuOf(b, s)-before).Microseconds())/float64(b.N), "redis-µs/op")
 }
 
-// What counting the marks costs the server, and how long it takes with its
-// rests.
+// Measures the server's cost of counting marks, and the total time with pauses.
 func BenchmarkAudit(b *testing.B) {
 	s := server.Redis(b, server.RedisOptions{})
 	r := newRig(b, opened(b, Options{Place: redisclient.Place{Addrs: []string{s.Addr()}}}))

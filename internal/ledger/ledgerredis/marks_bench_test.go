@@ -13,14 +13,13 @@ import (
 	"seckill/test/server"
 )
 
-// BenchmarkMarks is a shard with as many marks as iterations (-benchtime
-// 10000000x for ten million): what each takes of memory, and that no command is
-// long, whether marks are installed, met by reservations and releases, asked
-// for, walked over or swept. It fails if one took the server over 10 ms, for
-// which the kernel is enough on a machine that is busy with other things.
+// BenchmarkMarks uses a shard with as many marks as iterations (-benchtime 10000000x for ten
+// million). It measures the memory per mark, and checks that no command is long: installs,
+// reservations, releases, reads, walks and sweeps. It fails if one took the server over 10 ms,
+// which the kernel alone may cause on a busy machine.
 func BenchmarkMarks(b *testing.B) {
 	m := newFullShard(b)
-	m.redis.Must("SLOWLOG", "RESET") // starting is no command
+	m.redis.Must("SLOWLOG", "RESET") // do not count the start
 	empty := memoryOf(b, m.redis)
 	b.ResetTimer()
 	m.install(b.N)
@@ -41,11 +40,10 @@ func BenchmarkMarks(b *testing.B) {
 	}
 }
 
-// marksRounds is how often each of the short steps meets the full shard.
+// marksRounds is how often each short step runs on the full shard.
 const marksRounds = 100
 
-// fullShard is a shard with b.N marks on a Redis of its own, and one process
-// that calls it.
+// fullShard is a shard with b.N marks on its own Redis, and one process that calls it.
 type fullShard struct {
 	*testing.B
 	redis  *server.RedisServer
@@ -60,7 +58,7 @@ func newFullShard(b *testing.B) *fullShard {
 	return &fullShard{B: b, redis: s, ledger: l, shard: ledger.Shard{Product: 1, Group: 1, Epoch: 1}}
 }
 
-// timed reports how long a walk takes per mark. It rests between its steps.
+// timed reports the time of a walk per mark, including its pauses.
 func (m *fullShard) timed(unit string, walk func()) {
 	start := time.Now()
 	walk()
@@ -87,8 +85,8 @@ func (m *fullShard) do(w ledger.Write) {
 	}
 }
 
-// reserveAndRelease sells batches to new buyers and to those who are marked,
-// who are refused, and releases marks: those just sold, and installed ones.
+// reserveAndRelease sells batches to new buyers, is refused for buyers with marks, and releases
+// new and installed marks.
 func (m *fullShard) reserveAndRelease() {
 	installed := marksOf(1, m.N)
 	var known []ledger.ReleaseOrder
@@ -115,7 +113,7 @@ func (m *fullShard) reserveAndRelease() {
 	}
 }
 
-// ask asks what single buyers hold.
+// ask reads the orders of single buyers.
 func (m *fullShard) ask() {
 	for round := range marksRounds {
 		if _, err := m.ledger.Held(context.Background(), m.shard, "buyer-"+strconv.Itoa(m.N-1-round%m.N)); err != nil {
@@ -133,7 +131,7 @@ func (m *fullShard) eachBuyer() {
 	}
 }
 
-// audit walks over the marks, unless there are more than it ever reads.
+// audit walks over the marks, if there are not too many for an audit.
 func (m *fullShard) audit() {
 	counted, err := m.ledger.Audit(context.Background(), m.shard)
 	if err != nil {
@@ -147,7 +145,7 @@ func (m *fullShard) audit() {
 	}
 }
 
-// left is how many marks there are now.
+// left returns the present number of marks.
 func (m *fullShard) left() int {
 	marks, err := strconv.Atoi(m.redis.Must("HLEN", m.ledger.keys.mark(m.shard)))
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"seckill/internal/queue"
 )
 
-// BenchmarkReceiveAndAck drains streams that were filled before, as a worker
-// does whose store takes no time: batches of 500 claims, entries of 20.
+// BenchmarkReceiveAndAck drains filled streams like a worker with an infinitely fast store:
+// batches of 500 claims, entries of 20.
 func BenchmarkReceiveAndAck(b *testing.B) {
 	for _, streams := range []int{1, 16} {
 		b.Run(strconv.Itoa(streams)+" streams", func(b *testing.B) { benchmarkDrain(b, streams) })

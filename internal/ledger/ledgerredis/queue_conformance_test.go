@@ -10,8 +10,7 @@ import (
 	"seckill/test/server"
 )
 
-// Reopen kills the server: with appendfsync always, nothing that was answered
-// is lost.
+// Reopen kills the server. With appendfsync always, no answered write is lost.
 func TestQueueConformanceStandalone(t *testing.T) {
 	t.Parallel()
 	s := server.Redis(t, server.RedisOptions{AppendFsync: "always"})
@@ -21,7 +20,7 @@ func TestQueueConformanceStandalone(t *testing.T) {
 	})
 }
 
-// Reopen is a failover: once the replica has everything, nothing is lost.
+// Reopen is a failover. When the replica has everything, nothing is lost.
 func TestQueueConformanceSentinel(t *testing.T) {
 	t.Parallel()
 	s := server.Sentinel(t, server.SentinelOptions{})
@@ -29,7 +28,7 @@ func TestQueueConformanceSentinel(t *testing.T) {
 		old := s.Master()
 		s.WaitSynced()
 		s.Failover()
-		s.WaitDemoted(old) // until then it takes writes, and loses them
+		s.WaitDemoted(old) // until then it accepts writes and loses them
 	})
 }
 
@@ -40,8 +39,8 @@ func TestQueueConformanceCluster(t *testing.T) {
 	conforms(t, Options{Place: redisclient.Place{Addrs: s.Addrs()}}, func() { restart(s) })
 }
 
-// conforms restarts not only the server but whoever spoke to it: consumers
-// live for as long as their process.
+// conforms restarts the server and its clients, because consumers live as long as their
+// process.
 func conforms(t *testing.T, opt Options, restart func()) {
 	opt.Prefix, opt.silence = "seckill:", testSilence
 	l := opened(t, opt)

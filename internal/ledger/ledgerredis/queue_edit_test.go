@@ -7,7 +7,7 @@ import (
 	"seckill"
 )
 
-// A witness that was never carried does not keep the true one from being spared.
+// A highest witness that was never acknowledged does not replace the true one.
 func TestAWitnessWrittenByHandGivesWay(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)

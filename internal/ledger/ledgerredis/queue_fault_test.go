@@ -37,7 +37,7 @@ func TestAFrozenServerHoldsNobodyUpAndSwallowsNothing(t *testing.T) {
 	if took := time.Since(begun); took > time.Second {
 		t.Errorf("four calls of 100 ms took %v", took)
 	}
-	// Its own patience ends, too; what it asked for is executed after that.
+	// Its own timeout ends too; its request is executed after that.
 	ctx, cancel := context.WithTimeout(r.ctx(), 2*roundTimeout)
 	defer cancel()
 	if _, err := c.Receive(ctx, 5); err == nil || ctx.Err() != nil {
@@ -61,7 +61,7 @@ func TestEntriesWhoseReplyWasLostAreDelivered(t *testing.T) {
 	r := newQueueRig(t)
 	c := r.join().(*consumer)
 	want := r.fill(1, 20)
-	// The reply goes to nobody, as when a connection breaks under it.
+	// The reply is dropped, as when a connection breaks.
 	r.check(r.queue.run(r.ctx(), receiveScript, c.call(bucketOf(1, 0), "20", strconv.Itoa(queue.Version)))[0].Error(), "read")
 	r.same(r.receive(c, 20), want)
 }
@@ -137,8 +137,8 @@ func TestAPartOfTheServerThatIsAwayDoesNotStopTheRest(t *testing.T) {
 	}
 }
 
-// A master that is frozen answers nothing, one that is dead refuses. Both hold up
-// the answer for the others' entries now and then.
+// A frozen master does not answer, a dead one refuses. Both sometimes delay the answers of the
+// others.
 func TestWaits_PartOfTheServerThatIsAwayIsUnknown(t *testing.T) {
 	t.Parallel()
 	s := server.Cluster(t, server.ClusterOptions{AppendFsync: "always", Args: []string{"--cluster-require-full-coverage", "no"}})

@@ -17,8 +17,8 @@ import (
 	"seckill/test/server"
 )
 
-// queueRig is a queue on a server of its own, which is written to as the ledger
-// writes, without a ledger.
+// queueRig is a queue on its own server. It writes entries as the ledger does, without a
+// ledger.
 type queueRig struct {
 	testing.TB
 	server *server.RedisServer
@@ -30,7 +30,7 @@ type queueRig struct {
 }
 
 const (
-	// testSilence is longer than a busy machine makes anybody silent.
+	// testSilence is longer than a busy machine delays heartbeats.
 	testSilence = 2 * time.Second
 	testWait    = 10 * time.Second
 )
@@ -76,7 +76,7 @@ func (r *queueRig) eventually(what string, holds func() bool) {
 	}
 }
 
-// fill adds n entries of one claim of one unit.
+// fill adds n entries of one claim with one unit.
 func (r *queueRig) fill(product uint32, n int) (ids []queue.ID) {
 	r.Helper()
 	for range n {
@@ -90,7 +90,7 @@ func (r *queueRig) fill(product uint32, n int) (ids []queue.ID) {
 	return ids
 }
 
-// publish adds an entry as the ledger's scripts do.
+// publish adds an entry like the ledger's scripts.
 func (r *queueRig) publish(e seckill.Entry) queue.ID {
 	r.made++
 	bucket := bucketOf(e.Group, e.Shard)
@@ -113,7 +113,7 @@ func (r *queueRig) publish(e seckill.Entry) queue.ID {
 	return id
 }
 
-// deliveries are what a consumer has received of published entries.
+// deliveries returns a consumer's deliveries of published entries.
 func (r *queueRig) deliveries(ids ...queue.ID) []queue.Delivery {
 	all := make([]queue.Delivery, len(ids))
 	for i, id := range ids {
@@ -122,7 +122,7 @@ func (r *queueRig) deliveries(ids ...queue.ID) []queue.Delivery {
 	return all
 }
 
-// send queues a command for flush.
+// send adds a command for flush.
 func (r *queueRig) send(command, key string, args ...string) {
 	r.pipeline = append(r.pipeline, r.queue.client.B().Arbitrary(command).Keys(key).Args(args...).Build())
 	if len(r.pipeline) >= 1000 {
@@ -145,12 +145,12 @@ func (r *queueRig) join() queue.Consumer {
 	r.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = c.Close(ctx) // the server may be away by now
+		_ = c.Close(ctx) // the server may be down by now
 	})
 	return c
 }
 
-// receive receives until n entries came.
+// receive receives until it has n entries.
 func (r *queueRig) receive(c queue.Consumer, n int) []queue.ID {
 	r.Helper()
 	var all []queue.ID
@@ -162,7 +162,7 @@ func (r *queueRig) receive(c queue.Consumer, n int) []queue.ID {
 	return all
 }
 
-// nothing wants no delivery for as long as a cold bucket may take.
+// nothing expects no delivery for as long as a cold bucket may take.
 func (r *queueRig) nothing(c queue.Consumer) {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*coldEvery)

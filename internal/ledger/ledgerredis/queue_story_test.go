@@ -63,7 +63,7 @@ func TestADestroyedGroupHealsAndLosesNothing(t *testing.T) {
 	wg.Wait()
 }
 
-// A group that begins again delivers what was acknowledged and not trimmed.
+// A new group delivers acknowledged entries that are not trimmed.
 func TestEntriesThatComeAgainAfterTheirAcknowledgementCountOnce(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
@@ -91,7 +91,7 @@ func TestTrimmingSparesWhatIsUnacknowledgedAndTheWitness(t *testing.T) {
 	has := func(id queue.ID) bool { return r.server.Must("XRANGE", out, entryID(id), entryID(id)) != "" }
 	r.fill(1, entries)
 	all := r.receive(c, entries)
-	r.check(c.Ack(r.ctx(), r.deliveries(all[:later]...), all[stuck-1]), "ack") // the stuck one is acknowledged, and the witness is before it
+	r.check(c.Ack(r.ctx(), r.deliveries(all[:later]...), all[stuck-1]), "ack") // the stuck one is acknowledged, and the witness is older
 	if !has(all[stuck-1]) {
 		t.Fatal("the witness was trimmed")
 	}
@@ -109,7 +109,7 @@ func TestTrimmingSparesWhatIsUnacknowledgedAndTheWitness(t *testing.T) {
 	if !has(all[entries-1]) {
 		t.Error("the highest witness was trimmed")
 	}
-	// A worker that confirmed less than others carries a witness that is trimmed.
+	// A worker that confirmed fewer entries carries a witness that is trimmed.
 	r.check(c.Ack(r.ctx(), nil, all[0]), "ack under an old witness")
 }
 
@@ -148,10 +148,10 @@ func TestAFlushIsNoticedByTheNextAcknowledgement(t *testing.T) {
 func TestWhatAKilledConsumerHeldGoesToAnotherInOrder(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
-	const entries = 2*moveMost + 10 // more than one step hands back
+	const entries = 2*moveMost + 10 // more than one step returns
 	want := r.fill(1, entries)
 	dead := r.open().outbox()
-	r.queue.silence = testSilence / 8 // nobody else is there to be taken for dead
+	r.queue.silence = testSilence / 8 // no other consumer could be considered dead
 	c, err := dead.Consumer(r.ctx(), "killed")
 	r.check(err, "join")
 	r.receive(c, entries)
@@ -176,7 +176,7 @@ func TestAConsumerThatHoldsEntriesForLongKeepsThemWhileItLives(t *testing.T) {
 	r.fill(1, 5)
 	holder, other := r.join(), r.join()
 	r.receive(holder, 5)
-	// Nobody calls the holder, as in an outage of its store.
+	// The holder makes no calls, as in an outage of its store.
 	ctx, cancel := context.WithTimeout(r.ctx(), 2*testSilence)
 	defer cancel()
 	if batch, err := other.Receive(ctx, 10); !errors.Is(err, context.DeadlineExceeded) {
@@ -198,7 +198,7 @@ func TestAnEntryThatCannotBeReadIsToldAndStopsNobody(t *testing.T) {
 	last := r.fill(1, 1)
 	c := r.join()
 	want := slices.Concat(first, last)
-	for range 2 { // the second time for its next holder
+	for range 2 { // the second time for its next consumer
 		r.same(r.receive(c, 2), want)
 		if _, err := c.Receive(r.ctx(), 10); !errors.Is(err, queue.ErrShort) {
 			t.Fatalf("receive: %v", err)
@@ -213,9 +213,8 @@ func TestAnEntryThatCannotBeReadIsToldAndStopsNobody(t *testing.T) {
 	}
 }
 
-// A worker leaves an entry of another version to workers that read it: it neither
-// holds nor acknowledges it, and says so. Who asks for all entries learns that one
-// could not be read.
+// A worker leaves an entry of another version to workers of that version: it neither holds nor
+// acknowledges it, and logs it. A caller that reads all entries gets an error for it.
 func TestReceive_EntryOfAnotherVersionWaitsForItsReaders(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
@@ -253,7 +252,7 @@ func TestReceive_EntryOfAnotherVersionWaitsForItsReaders(t *testing.T) {
 		t.Errorf("tending of version 9 finds %+v", of)
 	}
 
-	// A worker of version 9 takes it and dies; then it comes to an older one first.
+	// A worker of version 9 takes it and dies. Then an older worker finds it first.
 	taken := func() []rueidis.RedisMessage {
 		rows, err := r.queue.run(r.ctx(), receiveScript, older.call(bucket, "10", "9"))[0].ToArray()
 		r.check(err, "receive as version 9")
@@ -269,7 +268,7 @@ func TestReceive_EntryOfAnotherVersionWaitsForItsReaders(t *testing.T) {
 	}
 }
 
-// What one reading brings beyond the batch is not the caller's yet.
+// Prefetched entries are not delivered to the caller yet.
 func TestWhatIsReadAheadIsHandedBackWithTheRest(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
@@ -357,8 +356,7 @@ func TestTheQueueRemembersTheHighestWitnessOfEachStream(t *testing.T) {
 	}
 }
 
-// Whoever took it for the store's would miss it again at every
-// acknowledgement.
+// If the store's witness were set to it, every acknowledgement would report a loss.
 func TestAWitnessThatTheStreamHasLostIsNotRemembered(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
@@ -380,7 +378,7 @@ func TestAWitnessThatTheStreamHasLostIsNotRemembered(t *testing.T) {
 	}
 }
 
-// A worker counts while it lives, also when it has nothing to do, and no longer.
+// A live worker counts, also if it is idle. A dead one does not.
 func TestLivingWorkersAreCounted(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
@@ -398,7 +396,7 @@ func TestLivingWorkersAreCounted(t *testing.T) {
 	r.check(b.Close(r.ctx()), "leave")
 	counted(1)
 	key := r.queue.keys.workers()
-	r.server.Must("ZADD", key, "1", "killed") // and never heard of again
+	r.server.Must("ZADD", key, "1", "killed") // its heartbeat stays old
 	counted(1)
 	r.eventually("the silent one to be forgotten", func() bool { return r.server.Must("ZSCORE", key, "killed") == "" })
 	r.server.Must("SET", key, "somebody's")
@@ -457,9 +455,9 @@ func TestALongStreamIsTrimmedInShortSteps(t *testing.T) {
 	for from := 0; from < entries; from += step {
 		r.server.Must("EVAL", fillScript, "1", out, strconv.Itoa(from+1), strconv.Itoa(from+step))
 	}
-	r.server.Must("XGROUP", "CREATE", out, workerGroup, "$") // all was delivered and acknowledged
-	// A step is short by what it handles, not by the clock of a machine that
-	// has other things to do: the stream shrinks by whole nodes of it.
+	r.server.Must("XGROUP", "CREATE", out, workerGroup, "$") // as if all was delivered and acknowledged
+	// Count the trimmed entries instead of the time, because the machine may be busy. The
+	// stream shrinks by whole nodes.
 	node, err := strconv.Atoi(strings.Fields(r.server.Must("CONFIG", "GET", "stream-node-max-entries"))[1])
 	r.check(err, "read the size of a node")
 	for left := entries; left > entries-5*trimMost; {
@@ -480,7 +478,7 @@ func TestALongStreamIsTrimmedInShortSteps(t *testing.T) {
 	})
 }
 
-// All workers and relays of a process find the same ones dead.
+// All workers and relays of a process find the same dead consumers.
 func TestTheLogTellsOnceWhichConsumerIsDead(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
@@ -491,7 +489,7 @@ func TestTheLogTellsOnceWhichConsumerIsDead(t *testing.T) {
 	for range 3 {
 		r.queue = process.outbox()
 		r.queue.silence, r.queue.logger = testSilence/8, slog.New(slog.NewTextHandler(&log, nil))
-		c := r.join() // it takes over nothing, without a Receive
+		c := r.join() // without a Receive it takes nothing over
 		r.eventually("the silent one is found dead", func() bool { return c.Deaths() > 0 })
 	}
 	process.cancel()
@@ -504,8 +502,7 @@ func TestTheLogTellsOnceWhichConsumerIsDead(t *testing.T) {
 	}
 }
 
-// The count of a product that is on sale and its takeover read these figures and
-// entries: none may be left out (I3, I4).
+// Reconciliation and takeover read these figures and entries, so none may be left out (I3, I4).
 func TestStats_CountEveryShardOfAProduct(t *testing.T) {
 	const product, group, shards = 1, 9, 4
 	r := newQueueRig(t)

@@ -22,14 +22,14 @@ const (
 	pollStep    = 2 * time.Millisecond
 )
 
-// opened is a ledger that leaves with the test.
+// opened returns a ledger that is shut down at the end of the test.
 func opened(t testing.TB, opt Options) *Ledger {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	defer cancel()
 	l, err := Open(ctx, opt)
-	// A connection may take dialTimeout: little on a busy machine. The program too
-	// tries again.
+	// A connection may take dialTimeout, which is short on a busy machine. The program retries
+	// too.
 	for errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		l, err = Open(ctx, opt)
 	}
@@ -46,7 +46,7 @@ func opened(t testing.TB, opt Options) *Ledger {
 	return l
 }
 
-// rig is one process on one open shard, whose numbers the plot chooses.
+// rig is one process on one open shard. The story chooses its numbers.
 type rig struct {
 	testing.TB
 	ledger  *Ledger
@@ -55,7 +55,7 @@ type rig struct {
 	made    uint64
 }
 
-// join joins a rig's queue.
+// join adds a consumer to a rig's queue.
 func (r *rig) join() queue.Consumer {
 	r.Helper()
 	c, err := r.ledger.Queue().Consumer(r.ctx(), "worker")
@@ -66,7 +66,7 @@ func (r *rig) join() queue.Consumer {
 	return c
 }
 
-// newRig opens a sale of 10 units, 5 a buyer.
+// newRig opens a sale of 10 units, 5 per buyer.
 func newRig(t testing.TB, l *Ledger) *rig {
 	t.Helper()
 	r := &rig{TB: t, ledger: l, shard: ledger.Shard{Product: 1, Group: 1, Epoch: 1}}
@@ -80,7 +80,7 @@ func newRig(t testing.TB, l *Ledger) *rig {
 	return r
 }
 
-// standalone is a rig on a server of its own, and the network between them.
+// standalone returns a rig on its own server, and the network between them.
 func standalone(t testing.TB, opt server.RedisOptions) (*rig, *server.RedisServer, *server.NetProxy) {
 	t.Helper()
 	s := server.Redis(t, opt)
@@ -107,7 +107,7 @@ func (r *rig) request(number, seen uint64, w ledger.Write) ledger.Request {
 	return ledger.Request{Shard: r.shard, Call: ledger.Call{Process: r.process, Number: number, Seen: seen}, Write: w}
 }
 
-// expect sends exactly this, on a good connection, and wants the outcome.
+// expect sends a call with these numbers on a good connection, and expects the outcome.
 func (r *rig) expect(want ledger.Outcome, number, seen uint64, w ledger.Write) ledger.Reply {
 	r.Helper()
 	reply, err := r.ledger.Do(r.ctx(), r.request(number, seen, w))
@@ -117,13 +117,13 @@ func (r *rig) expect(want ledger.Outcome, number, seen uint64, w ledger.Write) l
 	return reply
 }
 
-// landing is the end of a call that was sent with sendLater.
+// landing is the result of a call that was sent with sendLater.
 type landing struct {
 	reply ledger.Reply
 	err   error
 }
 
-// sendLater sends a call by another way, and does not wait for its end.
+// sendLater sends a call through another client, and does not wait for its result.
 func (r *rig) sendLater(by *Ledger, ctx context.Context, number, seen uint64, w ledger.Write) <-chan landing {
 	landed := make(chan landing, 1)
 	req := r.request(number, seen, w)
@@ -143,7 +143,7 @@ func (r *rig) figures() ledger.Figures {
 	return figures
 }
 
-// sold wants so many units sold, on a shard that balances.
+// sold expects so many sold units, and that the shard balances.
 func (r *rig) sold(units int64) {
 	r.Helper()
 	if f := r.figures(); f.Marked != units || f.Available != 10-units {
@@ -167,8 +167,8 @@ func poll(t testing.TB, what string, holds func() bool) {
 	}
 }
 
-// recording is all that a server held at one instant: what a replica has that
-// then falls behind.
+// recording is the whole data of a server at one instant, like that of a replica that falls
+// behind.
 type recording struct {
 	client rueidis.Client
 	dumps  map[string]string
@@ -190,7 +190,7 @@ func record(r *rig) recording {
 	return rec
 }
 
-// failover makes the server what was recorded, in one step.
+// failover restores the recorded data in one step.
 func (rec recording) failover(r *rig) {
 	r.Helper()
 	b := rec.client.B()
@@ -205,7 +205,7 @@ func (rec recording) failover(r *rig) {
 	}
 }
 
-// kept is the numbers of the kept verdicts.
+// kept returns the numbers of the kept verdicts.
 func kept(reply ledger.Reply) string {
 	var numbers []uint64
 	for _, k := range reply.Kept {

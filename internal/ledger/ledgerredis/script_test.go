@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// A file with a shebang is a script; one without is a prelude of several.
+// A file with a shebang is a script. One without is a prelude.
 func TestEveryScriptIsToldToTheServerAtTheStart(t *testing.T) {
 	files, err := fs.Glob(scriptFiles, "script/*.lua")
 	if err != nil {

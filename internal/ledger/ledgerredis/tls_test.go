@@ -14,8 +14,7 @@ import (
 	"seckill/test/server"
 )
 
-// overTLS is how servers speak TLS, and a place of addresses that speaks it with
-// them.
+// overTLS returns the TLS settings of servers, and a function for a Place that uses them.
 func overTLS(t *testing.T) (speaks *server.TLS, at func(addrs ...string) redisclient.Place) {
 	t.Helper()
 	authority := certificate.NewAuthority(t)
@@ -29,7 +28,7 @@ func overTLS(t *testing.T) (speaks *server.TLS, at func(addrs ...string) rediscl
 	}
 }
 
-// Nodes are dialled under the addresses that the first one tells.
+// The client dials the node addresses that the first node returns.
 func TestConformanceClusterOverTLS(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	speaks, at := overTLS(t)
@@ -38,7 +37,7 @@ func TestConformanceClusterOverTLS(t *testing.T) {
 	ledgertest.Run(t, func(*testing.T) ledgertest.Harness { return ledgertest.Harness{Ledger: l, Queue: l.Queue()} })
 }
 
-// Sentinels, the master and the one after it each have a connection of their own.
+// Connections to the Sentinels, the master and its successor are separate.
 func TestALedgerOverTLSFollowsAFailover(t *testing.T) {
 	t.Parallel()
 	speaks, at := overTLS(t)
@@ -60,9 +59,8 @@ func TestALedgerOverTLSFollowsAFailover(t *testing.T) {
 	r.sold(2)
 }
 
-// A connection that is accepted and dropped before the handshake, as by a proxy
-// whose server is away, carried nothing of a call: that it was not executed is
-// known, as without TLS.
+// A connection may be accepted and dropped before the handshake, for example by a proxy whose
+// server is down. It carried no call, so the call is known as not executed, as without TLS.
 func TestACallWithoutAHandshakeIsKnownNotToBeExecuted(t *testing.T) {
 	t.Parallel()
 	speaks, at := overTLS(t)

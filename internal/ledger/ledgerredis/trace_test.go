@@ -12,12 +12,11 @@ import (
 	"seckill/test/server"
 )
 
-// Each test is the trace that the model of protocol 1 (test/model/numbered)
-// finds when one rule is left out, played to a real server over connections
-// that freeze and break.
+// Each test is the trace that the model of protocol 1 (test/model/numbered) finds if one rule
+// is left out. It runs on a real server over connections that freeze and break.
 
-// A set of numbers: without "the next number only", a call that was under way
-// in a failover fills the hole that the lost one left, and the loss is hidden.
+// The ledger keeps a set of numbers. Without the rule "the next number only", a call that was
+// in flight during a failover fills the gap of the lost one, and the loss is hidden.
 func TestTraceASetOfNumbersHidesALoss(t *testing.T) {
 	r, _, proxy := standalone(t, server.RedisOptions{})
 	slow := opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}})
@@ -37,8 +36,8 @@ func TestTraceASetOfNumbersHidesALoss(t *testing.T) {
 	}
 }
 
-// The highest number, in unordered flight: a number that was overtaken must
-// not be told as not applied and then happen.
+// The ledger keeps the highest number, and calls arrive in any order. A number that was
+// overtaken must not be reported as not applied and then be applied.
 func TestTraceTheHighestNumberInUnorderedFlightIsAppliedAfterItWasDenied(t *testing.T) {
 	r, _, proxy := standalone(t, server.RedisOptions{})
 	slow := opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}})
@@ -55,8 +54,7 @@ func TestTraceTheHighestNumberInUnorderedFlightIsAppliedAfterItWasDenied(t *test
 	r.sold(0)
 }
 
-// A late ask: of two asks the older arrives last. What it says is of an
-// instant that the process has gone past.
+// A late ask: of two asks the older one arrives last. Its answer is out of date.
 func TestTraceALateAskIsNotHeard(t *testing.T) {
 	r, _, proxy := standalone(t, server.RedisOptions{})
 	slow := opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}})
@@ -74,8 +72,8 @@ func TestTraceALateAskIsNotHeard(t *testing.T) {
 	r.sold(2)
 }
 
-// A late reply: the lane has asked, and must not take the word of what it sent
-// before; the server that gave it may be gone.
+// A late reply: the lane has sent an ask, so it must ignore the reply to an earlier call. The
+// server that gave it may be gone.
 func TestTraceALateReplyIsNotTaken(t *testing.T) {
 	r, _, proxy := standalone(t, server.RedisOptions{})
 	slow := &askWatcher{Ledger: opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}}), asked: make(chan struct{}, 1)}
@@ -88,21 +86,21 @@ func TestTraceALateReplyIsNotTaken(t *testing.T) {
 		done <- err
 	}()
 	r.eventually("the call is applied", func() bool { return r.figures().Marked == 1 })
-	proxy.Latency(time.Minute) // the ask is not to arrive before the failover
+	proxy.Latency(time.Minute) // the ask must not arrive before the failover
 	before.failover(r)
 	select {
 	case <-slow.asked:
 	case err := <-done:
 		t.Fatalf("the call ended without an ask: %v", err)
 	}
-	proxy.Heal() // now the reply comes, too late
+	proxy.Heal() // now the reply arrives, too late
 	if err := <-done; !errors.Is(err, ledger.ErrNotApplied) {
 		t.Fatalf("the lane took the word of a server that is gone: %v", err)
 	}
 	r.sold(0)
 }
 
-// askWatcher tells when asks are sent.
+// askWatcher signals asks.
 type askWatcher struct {
 	ledger.Ledger
 	asked chan struct{}
@@ -118,9 +116,9 @@ func (w *askWatcher) Do(ctx context.Context, req ledger.Request) (ledger.Reply, 
 	return w.Ledger.Do(ctx, req)
 }
 
-// A burn forgotten by a failover: the number that an ask used up is free again
-// on the stale server, and what the ask had denied happens. The next call of
-// the process finds it.
+// A failover forgets a used-up number: the number that an ask used up is free again on the
+// stale server, and the call that the ask had denied is applied. The next call of the process
+// notices it.
 func TestTraceABurnForgottenByAFailoverIsFound(t *testing.T) {
 	r, _, proxy := standalone(t, server.RedisOptions{})
 	slow := opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}})
@@ -137,8 +135,8 @@ func TestTraceABurnForgottenByAFailoverIsFound(t *testing.T) {
 	r.expect(ledger.OutcomeClosed, 4, 2, nil)
 }
 
-// A verdict evicted too early: two calls were applied and no reply came; the
-// ask must tell both.
+// A verdict dropped too early: two calls were applied without a reply; the ask must return
+// both.
 func TestTraceAVerdictIsNotEvictedBeforeItIsHeard(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	for number := uint64(1); number <= 2; number++ {
@@ -159,7 +157,7 @@ func TestTraceAVerdictIsNotEvictedBeforeItIsHeard(t *testing.T) {
 	r.sold(2)
 }
 
-// A request delivered twice: a lost reply must not make anybody send again.
+// A request delivered twice: a lost reply must not cause a second send.
 func TestTraceARequestIsSentOnce(t *testing.T) {
 	r, s, proxy := standalone(t, server.RedisOptions{})
 	deaf := opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}})
@@ -175,7 +173,7 @@ func TestTraceARequestIsSentOnce(t *testing.T) {
 	if _, err := deaf.Read(r.ctx(), r.shard); err != nil { // it has a connection again
 		t.Fatal(err)
 	}
-	// A second delivery would be stale, and drop nothing: ask what was heard.
+	// A second delivery would be stale and drop nothing, so check the kept verdicts.
 	if reply := r.expect(ledger.OutcomeApplied, 2, 0, nil); kept(reply) != "[1]" {
 		t.Fatalf("kept %s", kept(reply))
 	}
@@ -185,11 +183,11 @@ func TestTraceARequestIsSentOnce(t *testing.T) {
 	}
 }
 
-// A delayed original buys again after a cancel, unless keys outlive releases.
+// A delayed original claim must not buy again after a cancellation: keys must outlive releases.
 func TestTraceADelayedOriginalDoesNotBuyAgainAfterACancel(t *testing.T) {
 	r, _, proxy := standalone(t, server.RedisOptions{})
 	slow := opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}})
-	other := *r // the same shopper's first attempt, at another instance
+	other := *r // the same buyer's first attempt, at another instance
 	other.process[0]++
 	original, again := r.claim("ann", "key"), r.claim("ann", "key")
 	proxy.Freeze()
@@ -229,7 +227,7 @@ func TestALaneSettlesEveryCallOverABadNetwork(t *testing.T) {
 		}()
 		var err error
 		ended := false
-		for asks := 0; asks < 2 && !ended; { // with the second, the fault has met the call and an ask
+		for asks := 0; asks < 2 && !ended; { // with the second ask, the fault has affected the call and an ask
 			select {
 			case err = <-done:
 				ended = true
@@ -249,15 +247,15 @@ func TestALaneSettlesEveryCallOverABadNetwork(t *testing.T) {
 		}
 		proxy.Heal()
 		r.sold(sold)
-		select { // an ask of this fault is no sign of the next
+		select { // drop signals of this fault's asks
 		case <-bad.asked:
 		default:
 		}
 	}
 }
 
-// callsOf is how often the server was given the script by its hash, since its
-// slow log, which then is of all calls, was set up.
+// callsOf returns how often the server got the script by its hash, since its slow log was set
+// to log all calls.
 func callsOf(s *server.RedisServer, of *script) int {
 	return strings.Count(s.Must("SLOWLOG", "GET", "-1"), "\n"+of.sha+"\n")
 }

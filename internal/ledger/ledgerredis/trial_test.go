@@ -12,8 +12,8 @@ import (
 	"seckill/test/server"
 )
 
-// A user without one of the commands is refused at once, by the command's name,
-// and the rights that the manual gives suffice.
+// A user without one of the commands is refused at once, with the command's name. The rights in
+// the manual suffice.
 func TestAUserWhoLacksACommandIsRefusedAtTheStart(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{})
 	opt := Options{Place: redisclient.Place{Addrs: []string{s.Addr()}, Username: "engine", Password: "secret"}, Prefix: "seckill:", Notes: "seckill:noted"}
@@ -45,8 +45,8 @@ func TestAUserWhoLacksACommandIsRefusedAtTheStart(t *testing.T) {
 	}
 }
 
-// A right that is taken away in mid-sale may end a script anywhere: that the
-// call changed nothing is not said.
+// A right that is removed during a sale may end a script at any command, so the outcome is
+// unknown.
 func TestARightTakenAwayLeavesTheOutcomeUnknown(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{})
 	s.Must("ACL", "SETUSER", "engine", "on", ">secret", "~*", "&*", "+@all")
@@ -58,7 +58,7 @@ func TestARightTakenAwayLeavesTheOutcomeUnknown(t *testing.T) {
 	}
 }
 
-// What the scripts call, the trial tries.
+// The trial runs all commands of the scripts.
 func TestTheTrialKnowsEveryCommandOfTheScripts(t *testing.T) {
 	calls := regexp.MustCompile(`(?:redis\.p?call|try)\('([A-Z]+)'(?:, '(CREATE|DELCONSUMER|SETID|DESTROY|STREAM|GROUPS|CONSUMERS)')?`)
 	commands := func(name string) (found []string) {

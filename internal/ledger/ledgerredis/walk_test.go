@@ -10,8 +10,8 @@ import (
 	"seckill/test/server"
 )
 
-// A walk over the marks meets every one that is there all the while, though
-// another process has them in the middle of it, in another order.
+// A walk over the marks meets every mark that exists during the whole walk, even if the hash
+// moves to another process with another order.
 func TestAWalkIsWholeThoughItsServerChanges(t *testing.T) {
 	t.Parallel()
 	const buyers = 600

@@ -8,12 +8,12 @@ import (
 	"time"
 )
 
-// judge is a watch with a clock of its own.
+// judge is a watch with its own clock.
 type judge struct {
 	*testing.T
 	watch
 	now   time.Time
-	beats int // of the consumers that live
+	beats int // of the live consumers
 	found int // deaths
 }
 
@@ -21,8 +21,8 @@ func newJudge(t *testing.T) *judge {
 	return &judge{T: t, watch: watch{me: "me", silence: time.Second}, now: time.Now()}
 }
 
-// pass lets time pass, in which the named consumers give signs of life. The
-// signs of the others stay as they are.
+// pass lets time pass, during which the named consumers send heartbeats. The heartbeats of the
+// others do not change.
 func (j *judge) pass(d time.Duration, still map[string]string, living ...string) {
 	for step := time.Second / signsPerSilence; d > 0; d -= step {
 		j.now, j.beats = j.now.Add(step), j.beats+1
@@ -54,7 +54,7 @@ func TestWatch_SilentConsumerIsDeadAfterASilence(t *testing.T) {
 	if j.pass(time.Second, map[string]string{"a": "5"}, "b"); j.found != 1 {
 		j.Errorf("one death was found %d times", j.found)
 	}
-	j.pass(200*time.Millisecond, nil, "a", "b") // it stood still
+	j.pass(200*time.Millisecond, nil, "a", "b") // the process was paused
 	j.wantDead()
 	if j.pass(2*time.Second, map[string]string{"a": "5"}, "b"); j.found != 2 {
 		j.Errorf("two deaths were found %d times", j.found)
@@ -86,7 +86,7 @@ func TestWatch_HolderThatGivesNoSignIsDead(t *testing.T) {
 	j.holders(map[string]bool{"me": true, "ghost": true}, j.now)
 	j.pass(1200*time.Millisecond, nil)
 	j.wantDead("ghost")
-	j.holders(nil, j.now) // handed back
+	j.holders(nil, j.now) // returned to the queue
 	j.pass(200*time.Millisecond, nil)
 	j.wantDead()
 }

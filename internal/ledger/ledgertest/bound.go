@@ -64,7 +64,7 @@ func boundStories() []story {
 				f.Errorf("the first key finds %s, want %s", result.Verdicts[2].OrderNo, first.OrderNo)
 			}
 			p.codes(adopt(last), ledger.VerdictAccepted)
-			result = p.codes(reserve(f.claim(p.shard, "ann", 2, "two")), ledger.VerdictOverLimit) // which says more
+			result = p.codes(reserve(f.claim(p.shard, "ann", 2, "two")), ledger.VerdictOverLimit) // the verdict has more data
 			if !slices.Equal(result.Verdicts[0].Held, []seckill.OrderNo{last.OrderNo}) {
 				f.Errorf("held: %v", result.Verdicts[0].Held)
 			}
@@ -72,7 +72,7 @@ func boundStories() []story {
 	}
 }
 
-// crowd is a claim of each of n buyers.
+// crowd returns a claim for each of n buyers.
 func (f *fixture) crowd(shard ledger.Shard, name string, n int) []seckill.Claim {
 	claims := make([]seckill.Claim, n)
 	for i := range claims {

@@ -195,7 +195,7 @@ func stockStories() []story {
 			p.codes(ledger.StockChange{ID: "up", Delta: 5}, ledger.VerdictApplied)
 			p.codes(ledger.StockChange{ID: "down", Delta: -20}, ledger.VerdictRefused)
 			p.codes(ledger.StockChange{ID: "more", Delta: 50}, ledger.VerdictApplied)
-			q := f.process(p.shard) // another instance repeats
+			q := f.process(p.shard) // another instance sends it again
 			q.codes(ledger.StockChange{ID: "up", Delta: 5}, ledger.VerdictApplied)
 			q.codes(ledger.StockChange{ID: "down", Delta: -20}, ledger.VerdictRefused)
 			if got := f.read(p.shard); got.Available != 65 || got.Allotted != 65 {

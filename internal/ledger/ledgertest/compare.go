@@ -8,8 +8,8 @@ import (
 	"seckill/internal/ledger"
 )
 
-// sameResult compares results as their readers do: the order of held numbers
-// is compared elsewhere, where it is told apart from the order of the claims.
+// sameResult compares results, but ignores the order of held numbers. Another test compares
+// that, where it differs from the order of the claims.
 func sameResult(a, b ledger.Result) bool {
 	return a.Free == b.Free && a.Transfer == b.Transfer && slices.EqualFunc(a.Verdicts, b.Verdicts, sameVerdict)
 }
@@ -24,18 +24,18 @@ func sorted(numbers []seckill.OrderNo) []seckill.OrderNo {
 	return numbers
 }
 
-// sameEntry compares entries; times are equal as instants.
+// sameEntry compares entries. Times may be in different zones.
 func sameEntry(a, b seckill.Entry) bool {
 	return a.At.Equal(b.At) && slices.Equal(a.Claims, b.Claims) && a.ProductID == b.ProductID && a.Group == b.Group && a.Shard == b.Shard && a.Epoch == b.Epoch &&
 		a.PriceCents == b.PriceCents && a.Currency == b.Currency && a.Name == b.Name && a.Limit == b.Limit
 }
 
-// transfers are compared by peer; what a list says beyond these fields is the
-// adapter's own affair.
+// byPeer sorts transfers by peer and keeps the compared fields. The adapter may set the others
+// as it likes.
 func byPeer(list []ledger.Transfer, fields func(ledger.Transfer) ledger.Transfer) []ledger.Transfer {
 	out := make([]ledger.Transfer, 0, len(list))
 	for _, t := range list {
-		if t.N != 0 { // a pair that never met may be listed or not
+		if t.N != 0 { // a pair without transfers may be listed or not
 			out = append(out, fields(t))
 		}
 	}
@@ -43,12 +43,12 @@ func byPeer(list []ledger.Transfer, fields func(ledger.Transfer) ledger.Transfer
 	return out
 }
 
-// sameInstruction compares instructions; times are equal as instants.
+// sameInstruction compares instructions. Times may be in different zones.
 func sameInstruction(a, b seckill.Instruction) bool {
 	return a.ID == b.ID && a.State == b.State && a.Actor == b.Actor && a.Reason == b.Reason && a.At.Equal(b.At)
 }
 
-// sameFigures compares all but the release counter, whose steps are free.
+// sameFigures compares all but the release counter, whose steps may differ.
 func sameFigures(a, b ledger.Figures) bool {
 	whole := func(t ledger.Transfer) ledger.Transfer { return t }
 	named := func(t ledger.Transfer) ledger.Transfer { return ledger.Transfer{Peer: t.Peer, N: t.N, ID: t.ID} }

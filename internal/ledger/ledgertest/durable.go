@@ -7,7 +7,7 @@ import (
 	"seckill/internal/ledger"
 )
 
-// needCallersThatLive skips a story of a caller that outlives a restart.
+// needCallersThatLive skips a story if callers die with the ledger.
 func (f *fixture) needCallersThatLive() {
 	f.Helper()
 	if f.CallersDie {

@@ -154,7 +154,7 @@ func installStories() []story {
 			shoe43.Epoch = 2
 			f.installed(shoe43, 10, 2)
 			p := f.process(shoe43)
-			// One unit of the limit is free again; the other product's is not.
+			// One unit of the limit is free again, but not that of the other product.
 			result := p.codes(reserve(f.claim(shoe43, "ann", 1, "k42"), f.claim(shoe43, "ann", 1, ""), f.claim(shoe43, "ann", 1, "")),
 				ledger.VerdictRepeated, ledger.VerdictAccepted, ledger.VerdictOverLimit)
 			if result.Verdicts[0].OrderNo != other.OrderNo {
@@ -190,7 +190,7 @@ func installStories() []story {
 				if !sameFigures(got, before) {
 					f.Errorf("%+v became %+v", before, got)
 				}
-				f.installed(shard, 5, 1) // and the same epoch can be installed after all
+				f.installed(shard, 5, 1) // the same epoch can be installed
 				if got := f.read(shard); got.Marked != 0 || got.Available != 5 {
 					f.Errorf("installed after all: %+v", got)
 				}
@@ -199,8 +199,8 @@ func installStories() []story {
 	}
 }
 
-// carriedKeys: cancelled, rebuilt, and the key of the cancelled order comes
-// again. It must not be sold a second time, and what it was once is not counted.
+// carriedKeys: an order is cancelled, the ledger is rebuilt, and the key of the order comes
+// again. It must not be sold a second time, and the dead order must not count.
 func carriedKeys(f *fixture) {
 	shard := f.product()
 	gone, live := f.claim(shard, "ann", 2, "k1"), f.claim(shard, "ann", 1, "k2")
@@ -221,7 +221,7 @@ func carriedKeys(f *fixture) {
 		f.Errorf("adopted under the key of a dead order: %+v", result)
 	}
 	p.codes(release(gone), ledger.VerdictNotHeld)
-	// It takes nothing of the limit, and is another buyer's to use.
+	// It does not count against the limit, and another buyer may use the key.
 	p.codes(reserve(f.claim(shard, "ann", 1, "k3"), f.claim(shard, "bob", 1, "k1")), ledger.VerdictAccepted, ledger.VerdictAccepted)
 	p.codes(release(live), ledger.VerdictReleased)
 	want = ledger.Figures{Epoch: 1, Open: true, Limit: 2, Allotted: 5, Available: 3, Marked: 2, Orders: 2, Releases: 1}
@@ -235,7 +235,7 @@ func carriedKeys(f *fixture) {
 	if result := f.process(other).codes(reserve(f.claim(other, "ann", 1, "k1")), ledger.VerdictRepeated); result.Verdicts[0].OrderNo != gone.OrderNo {
 		f.Errorf("at another product of the group: %+v", result)
 	}
-	// And the next epoch knows what it is told, no more.
+	// The next epoch knows only the given marks.
 	shard.Epoch++
 	f.installed(shard, 5, 2)
 	f.process(shard).codes(reserve(f.claim(shard, "ann", 1, "k1")), ledger.VerdictAccepted)
@@ -266,11 +266,11 @@ func openCloseStories() []story {
 		{"close closes this epoch and lower ones, never a higher one", func(f *fixture) {
 			shard := f.product()
 			shard.Epoch = 3
-			f.closed(shard) // nothing there: nothing to do
+			f.closed(shard) // nothing is there
 			f.installed(shard, 1, 1)
 			older, newer := shard, shard
 			older.Epoch, newer.Epoch = 2, 4
-			f.closed(older) // a late closer of an older epoch
+			f.closed(older) // a late Close of an older epoch
 			if !f.read(shard).Open {
 				f.Fatal("closed by an older epoch")
 			}
@@ -307,7 +307,7 @@ func stateStories() []story {
 			if got := f.read(shard); got.State != seckill.SaleOpen {
 				f.Errorf("%+v", got)
 			}
-			f.state(shard, seckill.SalePaused) // closed or not
+			f.state(shard, seckill.SalePaused) // also on a closed shard
 			if got := f.read(shard); got.State != seckill.SalePaused || got.Open {
 				f.Errorf("%+v", got)
 			}
@@ -321,7 +321,7 @@ func stateStories() []story {
 			}{
 				{seckill.SaleOpen, 7, seckill.SaleOpen},
 				{seckill.SalePaused, 9, seckill.SalePaused},
-				{seckill.SaleOpen, 8, seckill.SalePaused}, // resumed before the pause, heard after it
+				{seckill.SaleOpen, 8, seckill.SalePaused}, // the resume was decided before the pause and arrives after it
 				{seckill.SalePaused, 9, seckill.SalePaused},
 				{seckill.SaleOpen, 12, seckill.SaleOpen},
 			} {

@@ -16,17 +16,16 @@ import (
 )
 
 const (
-	// callTimeout bounds one call of the port; a healthy server needs a small
-	// part of it.
+	// callTimeout bounds one call of the port. A healthy server needs a small part of it.
 	callTimeout = 10 * time.Second
-	// lag is how long another system may take to show what it was told.
+	// lag is how long another system may take to show a change.
 	lag      = 5 * time.Second
 	pollStep = 2 * time.Millisecond
 	// receiveAll is more claims than any subtest makes.
 	receiveAll = 1 << 20
 )
 
-// fixture is one subtest's ledger, with what makes its plots short.
+// fixture is one subtest's ledger with helpers.
 type fixture struct {
 	*testing.T
 	Harness
@@ -34,8 +33,8 @@ type fixture struct {
 	products  map[uint32]bool // of this subtest
 	made      int             // claims, so that each is new
 	consumers int
-	states    uint64    // set so far: each is later than the one before
-	together  *together // whom it shares restarts with; nil for nobody
+	states    uint64    // set so far; each has a later version
+	together  *together // the stories that share its restarts; nil if none
 }
 
 func (s *suite) fixture(t *testing.T) *fixture {
@@ -54,7 +53,7 @@ func (f *fixture) reopen() {
 	f.Harness = f.Reopen(f.T)
 }
 
-// ctx is a context for one call.
+// ctx returns a context for one call.
 func (f *fixture) ctx() context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), callTimeout)
 	f.Cleanup(cancel)
@@ -68,15 +67,14 @@ func (f *fixture) check(err error, doing string) {
 	}
 }
 
-// product is a product that nobody used before: a group of its own, shard 0,
-// epoch 1.
+// product returns a new product: its own group, shard 0, epoch 1.
 func (f *fixture) product() ledger.Shard {
 	id := f.suite.product.Add(1)
 	f.products[id] = true
 	return ledger.Shard{Product: id, Group: id, Epoch: 1}
 }
 
-// sale is a new product, installed and open.
+// sale installs and opens a new product.
 func (f *fixture) sale(available int64, limit int) ledger.Shard {
 	f.Helper()
 	shard := f.product()
@@ -130,8 +128,7 @@ func (f *fixture) state(shard ledger.Shard, state seckill.SaleState) {
 	}
 }
 
-// read reads the shard and holds the figures' equation, which is true in every
-// state of a healthy shard.
+// read reads the shard and checks the equation of its figures.
 func (f *fixture) read(shard ledger.Shard) ledger.Figures {
 	f.Helper()
 	figures, err := f.Ledger.Read(f.ctx(), shard)
@@ -142,11 +139,11 @@ func (f *fixture) read(shard ledger.Shard) ledger.Figures {
 	return figures
 }
 
-// epochStart is when the claims of a subtest begin; each is a millisecond
-// later than the one before, so that newer means later in every sense.
+// epochStart is the time of a subtest's first claim. Each later claim is a millisecond later,
+// so that newer claims have later times and numbers.
 var epochStart = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// claim is a new claim of the shard's product.
+// claim returns a new claim of the shard's product.
 func (f *fixture) claim(shard ledger.Shard, buyer string, quantity int, key string) seckill.Claim {
 	f.made++
 	at := epochStart.Add(time.Duration(f.made) * time.Millisecond)
@@ -172,14 +169,14 @@ func mark(c seckill.Claim) ledger.Mark {
 	return ledger.Mark{Buyer: c.Buyer, OrderNo: c.OrderNo, Quantity: c.Quantity, Key: c.Key}
 }
 
-// dead is the mark of an order that is remembered for its key alone.
+// dead returns the mark of a dead order that is remembered for its key.
 func dead(c seckill.Claim) ledger.Mark {
 	m := mark(c)
 	m.Quantity = 0
 	return m
 }
 
-// process is one numbered caller whose numbers the plot may spoil.
+// process is a numbered caller. The story may choose wrong numbers.
 type process struct {
 	*fixture
 	shard ledger.Shard
@@ -195,7 +192,7 @@ func (f *fixture) process(shard ledger.Shard) *process {
 	return p
 }
 
-// send sends exactly this; a nil write is an ask.
+// send sends a call with these numbers. A nil write is an ask.
 func (p *process) send(number, seen uint64, w ledger.Write) ledger.Reply {
 	p.Helper()
 	reply, err := p.Ledger.Do(p.ctx(), ledger.Request{
@@ -205,7 +202,7 @@ func (p *process) send(number, seen uint64, w ledger.Write) ledger.Reply {
 	return reply
 }
 
-// expect sends exactly this and wants the outcome.
+// expect sends a call with these numbers and expects the outcome.
 func (p *process) expect(want ledger.Outcome, number, seen uint64, w ledger.Write) ledger.Reply {
 	p.Helper()
 	reply := p.send(number, seen, w)
@@ -215,7 +212,7 @@ func (p *process) expect(want ledger.Outcome, number, seen uint64, w ledger.Writ
 	return reply
 }
 
-// do sends the next number, all before it heard, and wants it applied.
+// do sends the next number, with all earlier replies received, and expects that it is applied.
 func (p *process) do(w ledger.Write) ledger.Result {
 	p.Helper()
 	reply := p.expect(ledger.OutcomeApplied, p.last+1, p.last, w)
@@ -223,7 +220,7 @@ func (p *process) do(w ledger.Write) ledger.Result {
 	return reply.Result
 }
 
-// codes does the write and wants these verdicts, in order.
+// codes sends the write and expects these verdicts, in order.
 func (p *process) codes(w ledger.Write, want ...ledger.VerdictCode) ledger.Result {
 	p.Helper()
 	result := p.do(w)
@@ -242,7 +239,7 @@ func (f *fixture) sameCodes(result ledger.Result, want ...ledger.VerdictCode) {
 	}
 }
 
-// kept is the numbers of the kept verdicts, in order.
+// kept returns the numbers of the kept verdicts, in order.
 func kept(reply ledger.Reply) []uint64 {
 	var numbers []uint64
 	for _, k := range reply.Kept {
@@ -264,14 +261,13 @@ func (f *fixture) eventually(what string, holds func() bool) {
 	}
 }
 
-// entries is what the queue holds of the product, which must be this many
-// entries; they stay there.
+// entries receives the product's entries, expects this many, and returns them to the queue.
 func (f *fixture) entries(product uint32, want int) []queue.Delivery {
 	f.Helper()
 	return f.deliveries(product, want, false)
 }
 
-// consume is entries, acknowledged.
+// consume is entries, but acknowledges them.
 func (f *fixture) consume(product uint32, want int) []queue.Delivery {
 	f.Helper()
 	return f.deliveries(product, want, true)

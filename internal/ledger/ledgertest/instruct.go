@@ -8,20 +8,20 @@ import (
 	"seckill/internal/ledger"
 )
 
-// instruction is one to set a state.
+// instruction returns an instruction to set a state.
 func instruction(state seckill.SaleState, id string) seckill.Instruction {
 	return seckill.Instruction{
 		ID: id, State: state, Actor: "mei", Reason: "价格 \"wrong\" <price>", At: time.Date(2026, 11, 11, 12, 0, 0, 5_000_000, time.UTC),
 	}
 }
 
-// instructed gives a shard an instruction that it keeps.
+// instructed gives a shard an instruction and expects that it keeps it.
 func (f *fixture) instructed(shard ledger.Shard, in seckill.Instruction) {
 	f.Helper()
 	f.instructedBeside(shard, in, in)
 }
 
-// instructedBeside gives a shard an instruction, and wants it to keep another.
+// instructedBeside gives a shard an instruction, and expects that it keeps another one.
 func (f *fixture) instructedBeside(shard ledger.Shard, in, want seckill.Instruction) {
 	f.Helper()
 	kept, err := f.Ledger.Instruct(f.ctx(), shard, in)
@@ -67,7 +67,7 @@ func instructStories() []story {
 				f.state(shard, state)
 				f.wants(shard, seckill.SalePaused, pause)
 			}
-			f.state(shard, seckill.SaleEnded) // what is stronger counts
+			f.state(shard, seckill.SaleEnded) // the stronger state counts
 			f.wants(shard, seckill.SaleEnded, pause)
 		}},
 		{"a new epoch keeps the instruction", func(f *fixture) {
@@ -107,7 +107,7 @@ func instructStories() []story {
 		}},
 		{"an instruction is settled by its id alone, and the state stays until the store's is set", func(f *fixture) {
 			shard := f.sale(10, 5)
-			f.settled(shard, pause.ID) // none is kept
+			f.settled(shard, pause.ID) // the shard keeps none
 			f.instructed(shard, end)
 			f.settled(shard, pause.ID)
 			f.wants(shard, seckill.SaleEnded, end)

@@ -12,19 +12,17 @@ import (
 	"seckill/internal/ledger"
 )
 
-// Bounds of the histories: enough to collide all the time, few enough to be
-// searched in a moment.
+// Bounds of the histories: enough calls for many conflicts, few enough for a fast search.
 const (
 	linearClients = 6
 	linearOps     = 250 // of each client
 	linearBuyers  = 5   // of each shard
 	linearLimit   = 3
-	linearStock   = 10 // of each shard, fewer than the buyers want
+	linearStock   = 10 // of each shard, less than the buyers want
 	linearSearch  = 30 * time.Second
 )
 
-// linearInput is one call; orders are numbered from 1, and odd ones ask for
-// one unit, even ones for two.
+// linearInput is one call. Orders are numbered from 1. Odd ones have one unit, even ones two.
 type linearInput struct {
 	shard, buyer, order int
 	release             bool
@@ -35,7 +33,7 @@ type linearOutput struct {
 	free int64
 }
 
-// linearState is one shard: what is free, and each buyer's orders.
+// linearState is one shard: its free units, and each buyer's orders.
 type linearState struct {
 	free int64
 	held [linearBuyers][linearLimit]int
@@ -77,7 +75,7 @@ func linearStep(state, in, out any) (bool, any) {
 	return got == linearOutput{want, s.free}, s
 }
 
-// linearModel is the shard as a sequential object; shards are independent.
+// linearModel is the shard as a sequential object. Shards are independent.
 var linearModel = porcupine.Model{
 	Partition: func(history []porcupine.Operation) [][]porcupine.Operation {
 		parts := make([][]porcupine.Operation, 2)
@@ -94,9 +92,8 @@ var linearModel = porcupine.Model{
 	},
 }
 
-// runLinearizable lets clients reserve and release at once, each over a lane
-// of its own per shard, and looks for one order of the calls that explains
-// every reply.
+// runLinearizable lets clients reserve and release concurrently, each with its own lane per
+// shard. It looks for one order of the calls that explains every reply.
 func runLinearizable(f *fixture) {
 	left := f.sale(linearStock, linearLimit)
 	right := left
@@ -165,8 +162,8 @@ func (c *linearClient) run() []porcupine.Operation {
 	return history
 }
 
-// next is a new order, or the release of one of the client's own. Some stay in
-// the list, and are released again when they are no longer held.
+// next returns a new order, or the release of one of the client's own. Some stay in the list,
+// and are released again later.
 func (c *linearClient) next(i int) linearInput {
 	if len(c.mine) > 0 && c.random.IntN(2) == 0 {
 		pick := c.random.IntN(len(c.mine))

@@ -8,17 +8,16 @@ import (
 	"seckill/internal/ledger"
 )
 
-// Model is the ledger's contract as the plainest program that fulfils it: one
-// state, no concurrency, no durability, nothing clever. The property test
-// holds adapters against it; Reference makes an adapter of it.
+// Model is the contract of the ledger as a simple program: one state, no concurrency, no
+// durability. The property test compares adapters with it. Reference makes an adapter of it.
 type Model struct {
 	shards map[place]*modelShard
 	outbox []seckill.Entry
 
-	instructions map[place]seckill.Instruction // that wait for the store
+	instructions map[place]seckill.Instruction // those that the store does not have yet
 }
 
-// place is where a product's shard lives; its epoch is state, not place.
+// place identifies a shard without its epoch, which is state.
 type place struct {
 	product uint32
 	index   int
@@ -36,8 +35,7 @@ type modelShard struct {
 	stated  uint64                  // the version of the state
 }
 
-// instructed is where a product's instruction waits, also on a shard that was
-// never installed.
+// instructed returns the instruction of a shard, also of one that was never installed.
 func (m *Model) instructed(s ledger.Shard) seckill.Instruction {
 	return m.instructions[place{s.Product, s.Index}]
 }
@@ -56,18 +54,17 @@ type modelRecord struct {
 	kept []ledger.Kept
 }
 
-// NewModel is a ledger in which nothing was ever installed.
+// NewModel returns a ledger without installs.
 func NewModel() *Model {
 	return &Model{shards: make(map[place]*modelShard), instructions: make(map[place]seckill.Instruction)}
 }
 
-// Outbox is every entry that was ever written, oldest first.
+// Outbox returns all entries ever written, oldest first.
 func (m *Model) Outbox() []seckill.Entry { return m.outbox }
 
 func (m *Model) at(s ledger.Shard) *modelShard { return m.shards[place{s.Product, s.Index}] }
 
-// group is the shards whose marks stand together: those of one limit group
-// under the same index.
+// group returns the shards that share marks: those of one limit group with the same index.
 func (m *Model) group(s ledger.Shard) []*modelShard {
 	var all []*modelShard
 	for p, shard := range m.shards {
@@ -104,7 +101,7 @@ func (m *Model) Install(a ledger.Allotment, marks []ledger.Mark) uint64 {
 	return a.Shard.Epoch
 }
 
-// marks are the shard's live orders, and its dead ones that have a key.
+// marks returns the shard's live orders, and its dead ones with a key.
 func (m *Model) marks(s ledger.Shard) (all []ledger.Mark) {
 	shard := m.at(s)
 	if shard == nil {
@@ -123,7 +120,7 @@ func (m *Model) marks(s ledger.Shard) (all []ledger.Mark) {
 	return all
 }
 
-// Open opens the shard of exactly this epoch.
+// Open opens the shard if it has exactly this epoch.
 func (m *Model) Open(s ledger.Shard) bool {
 	shard := m.at(s)
 	if shard == nil || shard.figures.Epoch != s.Epoch {
@@ -133,14 +130,14 @@ func (m *Model) Open(s ledger.Shard) bool {
 	return true
 }
 
-// Close closes the shard of this epoch or a lower one.
+// Close closes the shard if it has this epoch or a lower one.
 func (m *Model) Close(s ledger.Shard) {
 	if shard := m.at(s); shard != nil && shard.figures.Epoch <= s.Epoch {
 		shard.figures.Open = false
 	}
 }
 
-// SetState sets the sale's state on the shard of exactly this epoch.
+// SetState sets the sale's state on the shard if it has exactly this epoch.
 func (m *Model) SetState(s ledger.Shard, state seckill.SaleState, version uint64) bool {
 	shard := m.at(s)
 	if shard == nil || shard.figures.Epoch != s.Epoch {
@@ -152,8 +149,8 @@ func (m *Model) SetState(s ledger.Shard, state seckill.SaleState, version uint64
 	return true
 }
 
-// Instruct keeps an instruction that is stronger than what is kept, and returns
-// what is kept now.
+// Instruct keeps an instruction if it is stronger than the kept one, and returns the one that
+// is kept now.
 func (m *Model) Instruct(s ledger.Shard, in seckill.Instruction) seckill.Instruction {
 	if in.State > m.instructed(s).State {
 		m.instructions[place{s.Product, s.Index}] = in
@@ -164,14 +161,14 @@ func (m *Model) Instruct(s ledger.Shard, in seckill.Instruction) seckill.Instruc
 	return m.instructed(s)
 }
 
-// Settle forgets the instruction with this id.
+// Settle removes the instruction with this id.
 func (m *Model) Settle(s ledger.Shard, id string) {
 	if m.instructed(s).ID == id {
 		delete(m.instructions, place{s.Product, s.Index})
 	}
 }
 
-// Read is the shard's figures.
+// Read returns the shard's figures.
 func (m *Model) Read(s ledger.Shard) ledger.Figures {
 	shard := m.at(s)
 	if shard == nil {
@@ -191,8 +188,8 @@ func (m *Model) Read(s ledger.Shard) ledger.Figures {
 	return figures
 }
 
-// Held is the buyer's live orders of the product on the shard, newest first,
-// without their entries.
+// Held returns the buyer's live orders of the product on the shard, newest first, without their
+// entries.
 func (m *Model) Held(s ledger.Shard, buyer string) []ledger.Holding {
 	shard := m.at(s)
 	if shard == nil {
@@ -207,7 +204,7 @@ func (m *Model) Held(s ledger.Shard, buyer string) []ledger.Holding {
 	return held
 }
 
-// Beat is one beat of a heartbeat.
+// Beat decides one beat of a heartbeat.
 func (m *Model) Beat(b ledger.Beat) ledger.Outcome {
 	shard := m.at(b.Shard)
 	switch {
@@ -222,7 +219,7 @@ func (m *Model) Beat(b ledger.Beat) ledger.Outcome {
 	return ledger.OutcomeApplied
 }
 
-// Do is the numbered call, rule by rule.
+// Do decides a numbered call, rule by rule.
 func (m *Model) Do(req ledger.Request) ledger.Reply {
 	shard := m.at(req.Shard)
 	if shard == nil {

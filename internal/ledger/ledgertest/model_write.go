@@ -9,7 +9,7 @@ import (
 	"seckill/internal/ledger"
 )
 
-// apply does one write; lost says that a transfer step met the impossible.
+// apply decides one write. lost means that a transfer step found an impossible state.
 func (m *Model) apply(at ledger.Shard, shard *modelShard, w ledger.Write) (result ledger.Result, lost bool) {
 	switch w := w.(type) {
 	case ledger.Reserve:
@@ -34,8 +34,7 @@ func (m *Model) apply(at ledger.Shard, shard *modelShard, w ledger.Write) (resul
 	return result, lost
 }
 
-// take is Reserve, and Adopt: the one is refused by a paused or ended sale,
-// the other is not.
+// take is Reserve or Adopt. Only Reserve is refused in a paused or ended sale.
 func (m *Model) take(at ledger.Shard, shard *modelShard, w ledger.Reserve, adopt bool) ledger.Result {
 	var result ledger.Result
 	var accepted []seckill.Claim
@@ -59,7 +58,7 @@ func (m *Model) take(at ledger.Shard, shard *modelShard, w ledger.Reserve, adopt
 }
 
 func (m *Model) decide(at ledger.Shard, shard *modelShard, claim seckill.Claim, adopt bool) ledger.Verdict {
-	var held []modelOrder // by the buyer, in the group
+	var held []modelOrder // of the buyer, in the group
 	returned := 0
 	for _, member := range m.group(at) {
 		if no, known := member.keys[buyerKey{claim.Buyer, claim.Key}]; known && claim.Key != "" {
@@ -96,7 +95,7 @@ func (m *Model) decide(at ledger.Shard, shard *modelShard, claim seckill.Claim, 
 	return ledger.Verdict{Code: ledger.VerdictAccepted, OrderNo: claim.OrderNo}
 }
 
-// mark remembers an order: a dead one, of quantity 0, by its key alone.
+// mark remembers an order; a dead one, of quantity 0, only by its key.
 func (s *modelShard) mark(order modelOrder) {
 	if order.quantity > 0 {
 		s.orders = append(s.orders, order)
@@ -108,7 +107,7 @@ func (s *modelShard) mark(order modelOrder) {
 	}
 }
 
-// returned is how many dead orders of a buyer are known by their keys.
+// returned counts a buyer's dead orders that are known by their keys.
 func (s *modelShard) returned(buyer string) (orders int) {
 	for of, no := range s.keys {
 		live := func(o modelOrder) bool { return o.no == no }

@@ -22,7 +22,7 @@ func numberedStories() []story {
 		{"a shard of another epoch answers the epoch that is there, before anything else", func(f *fixture) {
 			shard := f.product()
 			shard.Epoch = 5
-			f.install(shard, 10, 1) // closed: the epoch is told first
+			f.install(shard, 10, 1) // closed, but the epoch is checked first
 			for _, epoch := range []uint64{4, 6} {
 				other := shard
 				other.Epoch = epoch
@@ -66,8 +66,8 @@ func numberedStories() []story {
 		}},
 		{"a burn forgotten by a failover: an ask's number that was heard is missed too", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
-			// The process heard its ask 1 from a ledger that is gone; this one has
-			// no record of it.
+			// Another ledger, which is gone, has answered the process's ask 1. This one has no
+			// record of it.
 			p.expect(ledger.OutcomeLost, 2, 1, reserve(f.claim(p.shard, "ann", 1, "")))
 		}},
 		{"lost is found before stale", func(f *fixture) {
@@ -122,7 +122,7 @@ func numberedStories() []story {
 		{"an ask may skip numbers: what it skipped never happens", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			p.expect(ledger.OutcomeApplied, 1, 0, reserve(f.claim(p.shard, "ann", 1, "")))
-			// Number 2 is on its way, slowly; 3 is the ask.
+			// Number 2 is delayed. 3 is the ask.
 			if got := kept(p.expect(ledger.OutcomeApplied, 3, 1, nil)); got != nil {
 				f.Errorf("kept %v", got)
 			}

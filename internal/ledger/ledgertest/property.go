@@ -11,13 +11,12 @@ import (
 	"seckill/internal/queue"
 )
 
-// stepsPerCheck is how long each random sequence is: long enough to open, sell
-// out, transfer, close and install again, short enough to be read.
+// stepsPerCheck is the length of a random sequence: long enough to open, sell out, transfer,
+// close and install again, short enough to read.
 const stepsPerCheck = 60
 
-// runModel does random sequences of all operations, on two products of one
-// group over two shards, to the adapter and to the model: every answer and
-// every figure must be the same.
+// runModel runs random sequences of all operations, on two products of one group with two
+// shards, on the adapter and on the model. All answers and figures must be equal.
 func runModel(f *fixture) {
 	rapid.Check(f.T, func(t *rapid.T) {
 		w := newModelWorld(f, t)
@@ -28,19 +27,18 @@ func runModel(f *fixture) {
 	})
 }
 
-// modelWorld is one sequence: the adapter, the model, and what was made up so
-// far.
+// modelWorld is one sequence: the adapter, the model, and the claims so far.
 type modelWorld struct {
 	*fixture
 	t      *rapid.T
 	model  *Model
-	places []ledger.Shard // with the epoch that is there
+	places []ledger.Shard // with their present epochs
 	procs  map[place][2]*modelProcess
 	claims []madeClaim
 	ids    uint64 // of transfers
 }
 
-// madeClaim remembers where a claim was made.
+// madeClaim is a claim and its shard.
 type madeClaim struct {
 	seckill.Claim
 	shard ledger.Shard
@@ -48,7 +46,7 @@ type madeClaim struct {
 
 type modelProcess struct {
 	id   ledger.ProcessID
-	last uint64 // number used
+	last uint64 // last number used
 }
 
 func newModelWorld(f *fixture, t *rapid.T) *modelWorld {
@@ -69,13 +67,13 @@ func (w *modelWorld) draw(name string, low, high int) int {
 	return rapid.IntRange(low, high).Draw(w.t, name)
 }
 
-// choose is one of n with even chances; a plain draw prefers small numbers,
-// which is right for quantities and wrong for kinds of things.
+// choose returns a number below n with equal chances. A plain draw prefers small numbers, which
+// is right for quantities but wrong for kinds of calls.
 func (w *modelWorld) choose(name string, n int) int {
 	return int(rapid.Uint64().Draw(w.t, name) * 0x9E3779B97F4A7C15 >> 33 % uint64(n)) // Fibonacci hashing
 }
 
-// rarely is true once in about n times.
+// rarely is true about once in n times.
 func (w *modelWorld) rarely(name string, n int) bool { return w.choose(name, n) == n-1 }
 
 func (w *modelWorld) same(what string, got, want any, equal bool) {
@@ -124,8 +122,7 @@ func (w *modelWorld) step() {
 	}
 }
 
-// instruct has the shard keep an instruction, or forget the one that is kept, or
-// another.
+// instruct gives the shard an instruction, or settles the kept one or another.
 func (w *modelWorld) instruct(shard ledger.Shard) {
 	if w.rarely("settle", 2) {
 		id := "another"
@@ -156,7 +153,7 @@ func (w *modelWorld) install(at int, epoch uint64) {
 	shard.Epoch = max(epoch, 1)
 	allotment := ledger.Allotment{
 		Shard: shard, Available: int64(w.draw("available", 0, 8)), Limit: w.draw("limit", 1, 3),
-		State: seckill.SaleState(w.choose("state", 4) / 3), // open, or now and then paused
+		State: seckill.SaleState(w.choose("state", 4) / 3), // open, or sometimes paused
 	}
 	var marks []ledger.Mark
 	for range w.draw("marks", 0, 2) {
@@ -171,7 +168,7 @@ func (w *modelWorld) install(at int, epoch uint64) {
 	w.check(err, "install")
 	want := w.model.Install(allotment, marks)
 	w.same("install", got, want, got == want)
-	if w.places[at].Epoch != want { // a new epoch: lanes are made anew
+	if w.places[at].Epoch != want { // a new epoch needs new lanes
 		w.places[at].Epoch = want
 		w.newProcesses(shard)
 	}
@@ -210,8 +207,8 @@ func (w *modelWorld) held(shard ledger.Shard) {
 	w.same("held by "+buyer, bare(got), bare(want), slices.Equal(bare(got), bare(want)))
 }
 
-// call does one numbered call: mostly the next number, sometimes an ask, a
-// number of the past or the future, or more seen than was ever said.
+// call makes one numbered call: usually with the next number, sometimes an ask, an old or
+// future number, or a higher seen than was ever answered.
 func (w *modelWorld) call(at int) {
 	shard := w.places[at]
 	p := w.procs[place{shard.Product, shard.Index}][w.choose("process", 2)]
@@ -244,9 +241,8 @@ func sameReply(a, b ledger.Reply) bool {
 			func(x, y ledger.Kept) bool { return x.Number == y.Number && sameStep(x.Result, y.Result) })
 }
 
-// sameStep is sameResult without what the contract leaves open in a transfer:
-// the id where no record is open, the units that a receiver tells, and all
-// that a clear answers.
+// sameStep is sameResult without the parts of a transfer that the contract leaves open: the id
+// if no record is open, the units in the receiver's answer, and the answer to a clear.
 func sameStep(a, b ledger.Result) bool {
 	if b.Transfer == (ledger.Transfer{}) {
 		a.Transfer = ledger.Transfer{}
@@ -257,8 +253,8 @@ func sameStep(a, b ledger.Result) bool {
 	return sameResult(a, b)
 }
 
-// compareOutbox holds what the queue delivers against the model's outbox, in
-// order within each shard: those of one product may lie in streams of their own.
+// compareOutbox compares delivered entries with the model's outbox, in order within each shard.
+// Shards of one product may have separate streams.
 func (w *modelWorld) compareOutbox() {
 	for _, product := range []uint32{w.places[0].Product, w.places[2].Product} {
 		var want []seckill.Entry

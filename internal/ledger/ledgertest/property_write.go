@@ -7,7 +7,7 @@ import (
 	"seckill/internal/ledger"
 )
 
-// write makes up a write for the shard.
+// write returns a random write for the shard.
 func (w *modelWorld) write(shard ledger.Shard) ledger.Write {
 	switch kind := w.choose("write", 20); {
 	case kind < 8:
@@ -22,8 +22,8 @@ func (w *modelWorld) write(shard ledger.Shard) ledger.Write {
 	return w.someTransfer(shard)
 }
 
-// newClaim is a claim that was never made, of one of the shard's few buyers,
-// under no key, a new one, or now and then one of another claim.
+// newClaim returns a new claim of one of the shard's few buyers, without a key, with a new key,
+// or sometimes with the key of another claim.
 func (w *modelWorld) newClaim(shard ledger.Shard) seckill.Claim {
 	key := ""
 	if w.choose("keyed", 2) == 1 {
@@ -41,7 +41,7 @@ func (w *modelWorld) someClaims(shard ledger.Shard) []seckill.Claim {
 		if other := w.pick(); w.rarely("old key", 4) && other.Key != "" && other.shard.Index == shard.Index {
 			claim.Key = other.Key
 		}
-		// An order that is held may be asked for again, by its own product.
+		// Sometimes repeat a live order of the same product.
 		if other := w.pick(); w.rarely("old order", 5) && w.holds(shard, other) {
 			claim = other.Claim
 		}
@@ -50,7 +50,7 @@ func (w *modelWorld) someClaims(shard ledger.Shard) []seckill.Claim {
 	return claims
 }
 
-// pick is any claim that was made so far.
+// pick returns a random earlier claim.
 func (w *modelWorld) pick() madeClaim {
 	if len(w.claims) == 0 {
 		w.newClaim(w.places[0])
@@ -79,8 +79,8 @@ func (w *modelWorld) someReleases(shard ledger.Shard) ledger.Release {
 	return release(claims...)
 }
 
-// someTransfer is a step towards or from the product's other shard: mostly the
-// one that is due, sometimes one that is late or cannot be.
+// someTransfer returns a step towards or from the product's other shard: usually the next one,
+// sometimes a late or impossible one.
 func (w *modelWorld) someTransfer(shard ledger.Shard) ledger.Write {
 	peer := 1 - shard.Index
 	other := shard

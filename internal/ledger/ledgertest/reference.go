@@ -11,20 +11,20 @@ import (
 	"seckill/internal/ledger"
 )
 
-// Reference is the model as an adapter, in memory and of no durability: the
-// suite is tested on it, and so is what is built upon the port.
+// Reference is the model as an adapter, in memory and without durability. It tests the suite,
+// and packages that use the port.
 type Reference struct {
 	mu    sync.Mutex
 	model *Model
 	queue *ReferenceQueue
 }
 
-// NewReference is an empty ledger.
+// NewReference returns an empty ledger.
 func NewReference() *Reference {
 	return &Reference{model: NewModel(), queue: newReferenceQueue()}
 }
 
-// Queue is the ledger's outbox as a queue.
+// Queue returns the ledger's outbox as a queue.
 func (r *Reference) Queue() *ReferenceQueue { return r.queue }
 
 // Do performs one numbered call.
@@ -45,7 +45,7 @@ func (r *Reference) Do(ctx context.Context, req ledger.Request) (ledger.Reply, e
 	return reply, nil
 }
 
-// Heartbeat tells what lanes have heard.
+// Heartbeat processes the replies that lanes have received.
 func (r *Reference) Heartbeat(ctx context.Context, beats []ledger.Beat) ([]ledger.Outcome, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,7 +107,7 @@ func (r *Reference) Instruct(ctx context.Context, shard ledger.Shard, in seckill
 	return r.model.Instruct(shard, in), ctx.Err()
 }
 
-// Settle forgets an instruction.
+// Settle removes an instruction.
 func (r *Reference) Settle(ctx context.Context, shard ledger.Shard, id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -122,7 +122,7 @@ func (r *Reference) Read(ctx context.Context, shard ledger.Shard) (ledger.Figure
 	return r.model.Read(shard), ctx.Err()
 }
 
-// Held lists what the buyer's mark holds.
+// Held lists the live orders of the buyer's mark.
 func (r *Reference) Held(ctx context.Context, shard ledger.Shard, buyer string) ([]ledger.Holding, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +133,7 @@ func (r *Reference) Held(ctx context.Context, shard ledger.Shard, buyer string) 
 	return held, ctx.Err()
 }
 
-// Audit counts what the marks hold.
+// Audit counts the live orders of the marks.
 func (r *Reference) Audit(ctx context.Context, shard ledger.Shard) (ledger.Audit, error) {
 	read := func() (ledger.Figures, []ledger.Mark) {
 		r.mu.Lock()
@@ -155,13 +155,13 @@ func (r *Reference) Audit(ctx context.Context, shard ledger.Shard) (ledger.Audit
 	return counted, ctx.Err()
 }
 
-// Intact is always true: the queue has what it waits for.
+// Intact is always true, because the queue has all its entries.
 func (r *Reference) Intact(ctx context.Context, _ ledger.Shard) (bool, error) { return true, ctx.Err() }
 
-// Now is this machine's clock.
+// Now returns this machine's time.
 func (r *Reference) Now(ctx context.Context) (time.Time, error) { return time.Now(), ctx.Err() }
 
-// Outbox is every entry that was ever written, oldest first.
+// Outbox returns all entries ever written, oldest first.
 func (r *Reference) Outbox() []seckill.Entry {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,7 +16,7 @@ const referenceStream = "reference"
 // ReferenceQueue is the outbox of a Reference as a queue.
 type ReferenceQueue struct {
 	mu      sync.Mutex
-	entries []*queued // every entry ever, Seq = index + 1
+	entries []*queued // all entries ever written, Seq = index + 1
 	highest queue.ID  // witness that an acknowledgement has carried
 	changed chan struct{}
 }
@@ -32,7 +32,7 @@ func newReferenceQueue() *ReferenceQueue {
 	return &ReferenceQueue{changed: make(chan struct{})}
 }
 
-// wake tells all that wait to look again; the caller holds the lock.
+// wake wakes all waiting calls. The caller must hold the lock.
 func (q *ReferenceQueue) wake() {
 	close(q.changed)
 	q.changed = make(chan struct{})
@@ -48,8 +48,7 @@ func (q *ReferenceQueue) publish(entry seckill.Entry) {
 	q.wake()
 }
 
-// carrying is the entry that carries the order, with its claim alone, while it
-// is not acknowledged.
+// carrying returns the order's entry with its claim alone, if it is unacknowledged.
 func (q *ReferenceQueue) carrying(product uint32, no seckill.OrderNo) seckill.Entry {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -78,17 +77,17 @@ func (q *ReferenceQueue) find(id queue.ID) *queued {
 	return nil
 }
 
-// Consumer joins the workers.
+// Consumer adds a worker.
 func (q *ReferenceQueue) Consumer(ctx context.Context, _ string) (queue.Consumer, error) {
 	return &referenceConsumer{queue: q, closed: make(chan struct{})}, ctx.Err()
 }
 
-// Relay joins as a consumer.
+// Relay adds a consumer.
 func (q *ReferenceQueue) Relay(ctx context.Context, name string) (queue.Consumer, error) {
 	return q.Consumer(ctx, name)
 }
 
-// Unacknowledged passes the product's open entries on.
+// Unacknowledged calls see with the product's unacknowledged entries.
 func (q *ReferenceQueue) Unacknowledged(ctx context.Context, product uint32, see func(seckill.Entry) error) error {
 	q.mu.Lock()
 	var open []seckill.Entry
@@ -106,7 +105,7 @@ func (q *ReferenceQueue) Unacknowledged(ctx context.Context, product uint32, see
 	return ctx.Err()
 }
 
-// Waiting lists the products of the open entries.
+// Waiting lists the products of unacknowledged entries.
 func (q *ReferenceQueue) Waiting(ctx context.Context) ([]uint32, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -119,7 +118,7 @@ func (q *ReferenceQueue) Waiting(ctx context.Context) ([]uint32, error) {
 	return products, ctx.Err()
 }
 
-// Find looks for an order among the product's oldest open entries.
+// Find looks for an order in the product's oldest unacknowledged entries.
 func (q *ReferenceQueue) Find(ctx context.Context, product uint32, no seckill.OrderNo, most int) (entry seckill.Entry, found bool, err error) {
 	err = q.Unacknowledged(ctx, product, func(e seckill.Entry) error {
 		most--
@@ -134,7 +133,7 @@ func (q *ReferenceQueue) Find(ctx context.Context, product uint32, no seckill.Or
 	return entry, found, err
 }
 
-// Lost are witnesses that were never published.
+// Lost returns the witnesses that were never published.
 func (q *ReferenceQueue) Lost(ctx context.Context, witnesses []queue.ID) ([]queue.ID, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -147,7 +146,7 @@ func (q *ReferenceQueue) Lost(ctx context.Context, witnesses []queue.ID) ([]queu
 	return lost, ctx.Err()
 }
 
-// HighestWitness is the highest id that an acknowledgement has carried.
+// HighestWitness returns the highest id that an acknowledgement has carried.
 func (q *ReferenceQueue) HighestWitness(ctx context.Context) ([]queue.ID, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -157,7 +156,7 @@ func (q *ReferenceQueue) HighestWitness(ctx context.Context) ([]queue.ID, error)
 	return []queue.ID{q.highest}, ctx.Err()
 }
 
-// Stats reads one product's figures, or the sums over all.
+// Stats returns one product's figures, or the sums of all.
 func (q *ReferenceQueue) Stats(ctx context.Context, product uint32) (queue.Stats, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -76,7 +76,7 @@ func reserveStories() []story {
 					f.Errorf("held %v, want %v", result.Verdicts[0].Held, want)
 				}
 			}
-			// Figures are per product, and a release frees the group's limit.
+			// Figures are per product. A release returns units to the group's limit.
 			if got := f.read(shoe42); got.Marked != 1 || got.Available != 9 {
 				f.Errorf("%+v", got)
 			}
@@ -167,7 +167,7 @@ func reserveStories() []story {
 	}
 }
 
-// home is the nth buyer whose home, of two shards, is this one.
+// home returns the nth buyer whose home, of two shards, is this one.
 func home(shard ledger.Shard, n int) string {
 	for i := 0; ; i++ {
 		buyer := "buyer-" + string(rune('a'+i%26)) + string(rune('a'+i/26))
@@ -311,7 +311,7 @@ func heldStories() []story {
 			if len(got) != 1 || !sameEntry(got[0].Entry, want) {
 				f.Fatalf("ann holds %+v\nwant entry %+v", got, want)
 			}
-			f.entries(p.shard.Product, 1) // delivered and handed back: still there
+			f.entries(p.shard.Product, 1) // delivered and returned to the queue, so still there
 			if got := held(f, p.shard, "ann"); len(got) != 1 || got[0].Entry.ProductID == 0 {
 				f.Errorf("after a delivery ann holds %+v", got)
 			}

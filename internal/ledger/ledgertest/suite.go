@@ -9,40 +9,39 @@ import (
 	"seckill/internal/queue"
 )
 
-// Harness is a running ledger and the queue that delivers its outbox.
+// Harness is a running ledger and the queue of its outbox.
 //
-// Subtests use products of their own, so that they may share one server; what
-// earlier subtests left in the queue is acknowledged by later ones.
+// Subtests use their own products, so that they may share one server. Later subtests
+// acknowledge entries that earlier ones left in the queue.
 type Harness struct {
 	Ledger ledger.Ledger
 	Queue  queue.Queue
-	// Reopen stops the ledger and its queue without ceremony and starts them
-	// again from what is durable; nil where that is not possible.
+	// Reopen kills the ledger and its queue, and starts them again from durable data. It is nil
+	// if that is impossible.
 	Reopen func(t *testing.T) Harness
-	// SlowReopen says that it takes seconds: the stories of restarts share them,
-	// and the model, which would restart at random, does without.
+	// SlowReopen means that Reopen takes seconds. Then the stories with restarts share them,
+	// and the model, which restarts at random, does not restart.
 	SlowReopen bool
-	// CallersDie says that no caller outlives a restart, because the ledger
-	// lives in its callers' process: then records of numbered calls need not
-	// survive one either.
+	// CallersDie means that callers do not survive a restart, because the ledger is in their
+	// process. Then records of numbered calls need not survive either.
 	CallersDie bool
 }
 
-// story is one subtest: a sentence of the contract, and how it is told.
+// story is one subtest: a sentence of the contract, and its test.
 type story struct {
 	name string
 	tell func(*fixture)
 }
 
-// suite numbers the products of one run. The first is random, for servers that
-// outlive a run.
+// suite numbers the products of one run. The first number is random, for servers that several
+// runs use.
 type suite struct {
 	open    func(t *testing.T) Harness
 	product atomic.Uint32
 }
 
-// Run holds an adapter against every sentence of the ledger's contract. The
-// open function is called once per subtest.
+// Run tests an adapter against every sentence of the ledger's contract. It calls open once per
+// subtest.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	s := &suite{open: open}
 	s.product.Store(1 + rand.Uint32N(1<<31))
@@ -80,7 +79,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	t.Run("Linearizable", func(t *testing.T) { runLinearizable(s.fixture(t)) })
 }
 
-// tell tells stories one after the other.
+// tell runs stories one after the other.
 func (s *suite) tell(t *testing.T, stories []story) {
 	for _, story := range stories {
 		t.Run(story.name, func(t *testing.T) { story.tell(s.fixture(t)) })

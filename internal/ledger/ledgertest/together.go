@@ -5,21 +5,20 @@ import (
 	"testing"
 )
 
-// together is how stories of restarts are told where a restart takes seconds:
-// side by side, so that each restart is one for all of them. One at a time has
-// the word; it passes it on when it wants a restart, which happens when all
-// that are still told want one.
+// together runs stories concurrently if a restart takes seconds, so that one restart serves all
+// of them. Only the story that holds the token runs. It passes the token on when it wants a
+// restart. The restart happens when all remaining stories want one.
 type together struct {
 	word sync.Mutex
-	// What follows belongs to who has the word.
+	// For the holder of the token:
 	harness  Harness
 	products map[uint32]bool // of all stories: none may take another's entries
 	told     int             // stories that have not ended
-	waiting  int             // those of them that want a restart
-	back     chan struct{}   // closed after the restart for which they wait
+	waiting  int             // those of them that wait for a restart
+	back     chan struct{}   // closed after that restart
 }
 
-// tellTogether tells the stories side by side.
+// tellTogether runs the stories concurrently.
 func (s *suite) tellTogether(t *testing.T, harness Harness, stories []story) {
 	all := &together{harness: harness, products: make(map[uint32]bool), told: len(stories), back: make(chan struct{})}
 	var group sync.WaitGroup
@@ -36,7 +35,7 @@ func (s *suite) tellTogether(t *testing.T, harness Harness, stories []story) {
 	group.Wait()
 }
 
-// reopen is called by a story that has the word, and returns with it.
+// reopen is called by the story with the token, and returns with it.
 func (all *together) reopen(t *testing.T) Harness {
 	all.waiting++
 	if !all.restart(t) {
@@ -48,13 +47,13 @@ func (all *together) reopen(t *testing.T) Harness {
 	return all.harness
 }
 
-// leave is the end of a story: the others need not wait for it.
+// leave ends a story, so that the others do not wait for it.
 func (all *together) leave(t *testing.T) {
 	all.told--
 	all.restart(t)
 }
 
-// restart restarts the ledger if everybody wants that.
+// restart restarts the ledger if all stories wait for that.
 func (all *together) restart(t *testing.T) bool {
 	if all.waiting == 0 || all.waiting < all.told {
 		return false

@@ -2,7 +2,7 @@ package ledgertest
 
 import "seckill/internal/ledger"
 
-// pair is two shards of one product, with a process at each.
+// pair returns processes for two shards of one product.
 func (f *fixture) pair(left, right int64) (donor, receiver *process) {
 	f.Helper()
 	from := f.sale(left, 5)
@@ -16,10 +16,10 @@ func (p *process) transfer(w ledger.Write, want ledger.Transfer) {
 	p.Helper()
 	got := p.do(w).Transfer
 	if _, credit := w.(ledger.Credit); credit {
-		got.Units = want.Units // the receiver tells number and id
+		got.Units = want.Units // the receiver answers number and id
 	}
 	if want.Units == 0 {
-		got.ID = want.ID // no record is open: there is no id to tell
+		got.ID = want.ID // no record is open, so there is no id
 	}
 	if got != want {
 		p.Fatalf("%T: transfer %+v, want %+v", w, got, want)
@@ -35,7 +35,7 @@ func (p *process) figures(want ledger.Figures) {
 	}
 }
 
-// lost wants the write to find a loss: the shard closes, and no unit moves.
+// lost expects that the write finds a loss: the shard closes, and no unit moves.
 func (p *process) lost(w ledger.Write) {
 	p.Helper()
 	before := p.read(p.shard)

@@ -7,8 +7,8 @@ CREATE TABLE IF NOT EXISTS journal (
   body  BLOB    NOT NULL
 );
 
--- Pieces of the state, each containing all rows up to its seq. stripe -1 (with
--- epoch 0) is a shard's figures.
+-- Pieces of the state. Each contains all rows up to its seq. Stripe -1 (with epoch 0) is a
+-- shard's figures.
 CREATE TABLE IF NOT EXISTS snapshot (
   product INTEGER NOT NULL,
   shard   INTEGER NOT NULL,
@@ -19,8 +19,8 @@ CREATE TABLE IF NOT EXISTS snapshot (
   PRIMARY KEY (product, shard, epoch, stripe)
 );
 
--- floor: rows up to it may be gone. witness: the highest entry that the store
--- is known to have confirmed; its row is never trimmed.
+-- floor: rows up to it may be deleted. witness: the highest entry that the store has confirmed,
+-- as far as known; its row is never deleted.
 CREATE TABLE IF NOT EXISTS meta (
   id          INTEGER PRIMARY KEY CHECK (id = 1),
   floor       INTEGER NOT NULL,

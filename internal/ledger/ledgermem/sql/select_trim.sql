@@ -1,3 +1,3 @@
--- The last of some rows behind one, up to the floor.
+-- The last row of the next rows up to the floor.
 SELECT max(seq) FROM (
   SELECT seq FROM journal WHERE seq > ? AND seq <= (SELECT floor FROM meta) ORDER BY seq LIMIT ?)

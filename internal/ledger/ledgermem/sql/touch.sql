@@ -1,2 +1,2 @@
--- A write that changes nothing, to learn whether one is possible.
+-- A write that changes nothing, to test whether a write is possible.
 UPDATE meta SET floor = floor

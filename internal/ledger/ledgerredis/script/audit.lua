@@ -1,23 +1,23 @@
 #!lua flags=no-writes
--- audit.lua, after walk.lua: one step of counting the live orders of one
--- product in the marks of a shard.
+-- audit.lua, after walk.lua: counts the live orders of one product in some marks of a shard,
+-- one step of a walk.
 --
 -- KEYS[1] shard   hash: the shard's figures
 -- KEYS[2] group   hash: product -> live generation
 -- KEYS[3] mark    hash: buyer -> mark (see mark.lua)
 -- ARGV[1] product, decimal
 -- ARGV[2] cursor
--- ARGV[3] count   of marks that a step looks at, about
--- ARGV[4] most    marks that are read at all
+-- ARGV[3] count   approximate number of marks in this step
+-- ARGV[4] most    if there are more marks, none is read
 --
--- Returns the next cursor, 0 at the end; the shard's epoch, releases, marked and
--- orders; and units, live orders and bytes of the marks that the step found. With
--- more marks than are read: nothing.
+-- Returns the next cursor, 0 at the end; the shard's epoch, releases, marked and orders; and
+-- units, live orders and bytes of the step's marks. If there are more than ARGV[4] marks, it
+-- returns nothing.
 
 local byte, sub = string.byte, string.sub
 local shard = redis.call('HMGET', KEYS[1], 'generation', 'epoch', 'releases', 'marked', 'orders')
 local reply = {'0', shard[2] or '0', shard[3] or '0', shard[4] or '0', shard[5] or '0', 0, 0, 0}
--- A generation that the group does not call live counts for nobody.
+-- If the group does not call the generation live, its orders do not count.
 local generation = redis.call('HGET', KEYS[2], ARGV[1])
 if not generation or generation ~= shard[1] then
   return reply
@@ -41,7 +41,7 @@ for i = 2, #found, 2 do
     end
     p = p + 30 + after
   end
-  if p == size + 1 then -- what is no mark holds nothing
+  if p == size + 1 then -- an invalid mark holds nothing
     units, orders = units + taken, orders + live
   end
   bytes = bytes + size

@@ -1,14 +1,14 @@
 #!lua
--- beat.lua: the heartbeats of one bucket's lanes. A beat takes no number, makes no
--- record and drops no verdict. A key that holds something else is its own
--- product's loss, and keeps no other beat from being told.
+-- beat.lua: the heartbeats of one bucket's lanes. A beat takes no number, makes no record and
+-- drops no verdict. A key of another type is a loss of its own product, and does not affect the
+-- other beats.
 --
 -- KEYS[2i-1] shard, KEYS[2i] lane             of beat i
 -- ARGV[3i-2] epoch, ARGV[3i-1] process, ARGV[3i] seen
 --
 -- Returns an outcome per beat, one byte each.
 
--- overwritten reports whether a reply refuses a command for what the key holds.
+-- overwritten reports whether a reply is the error for a key of another type.
 local function overwritten(reply)
   return type(reply) == 'table' and reply.err and string.find(reply.err, 'WRONGTYPE')
 end

@@ -1,7 +1,7 @@
--- delivered.lua, before scripts that look whether an entry comes to a worker.
+-- delivered.lua, before scripts that check whether a worker will get an entry.
 
--- lastDelivered is up to where the stream was delivered to a group; nil without
--- that group, which is then made again from the beginning.
+-- lastDelivered returns the last id that the group has read from the stream, or nil if there is
+-- no such group. A missing group is created again at the beginning of the stream.
 local function lastDelivered(out, group)
   local groups = redis.pcall('XINFO', 'GROUPS', out)
   for _, row in ipairs(groups.err and {} or groups) do
@@ -11,9 +11,9 @@ local function lastDelivered(out, group)
   end
 end
 
--- passed reports whether nobody is given an entry of the stream any more: it
--- stands where all was delivered, and no consumer holds it. Halves of scripts that
--- a power cut has torn leave such entries, in front of later ones.
+-- passed reports whether no worker will get an entry of the stream: the group has read past it,
+-- and no consumer holds it. A power cut in the middle of a script can leave such entries before
+-- later ones.
 local function passed(out, group, delivered, id)
   return #redis.call('XRANGE', out, '(' .. delivered, id, 'COUNT', 1) == 0
     and #redis.call('XPENDING', out, group, id, id, 1) == 0

@@ -1,7 +1,7 @@
 #!lua
--- do_clear.lua, after numbered.lua, write.lua and transfer.lua: closes the open
--- record that the peer has credited. A credit of what was never sent means
--- that this shard has forgotten a debit.
+-- do_clear.lua, after numbered.lua, write.lua and transfer.lua: clears the open record that the
+-- peer has credited. If the peer credited a transfer that this shard does not know, this shard
+-- has forgotten a debit.
 
 local field = 'out:' .. ARGV[5]
 local lastN, lastID, open = transfer(field)

@@ -1,7 +1,6 @@
 #!lua
--- do_credit.lua, after numbered.lua, write.lua and transfer.lua: units arrive
--- from the peer, once per number. A number beyond the next means that this
--- shard has forgotten a credit.
+-- do_credit.lua, after numbered.lua, write.lua and transfer.lua: adds units from the peer, once
+-- per number. If the number is beyond the next, this shard has forgotten a credit.
 
 local field = 'in:' .. ARGV[5]
 local lastN, lastID = transfer(field)

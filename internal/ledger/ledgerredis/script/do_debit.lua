@@ -1,7 +1,7 @@
 #!lua
--- do_debit.lua, after numbered.lua, write.lua and transfer.lua: units leave
--- towards the peer, if the number is the next and no record is open. Nothing
--- free opens none: who reads the reply could not tell it from no record.
+-- do_debit.lua, after numbered.lua, write.lua and transfer.lua: removes units for the peer, if
+-- the number is the next and no record is open. If no unit is free, it opens no record: the
+-- reader of the reply could not tell a record without units from none.
 
 local field = 'out:' .. ARGV[5]
 local lastN, lastID, open = transfer(field)

@@ -1,7 +1,7 @@
 #!lua
--- do_release.lua, after numbered.lua, write.lua and mark.lua: returns the units of those
--- orders that their marks still hold. Only by number: the buyer tells where to
--- look. An order that had a key stays, with quantity 0.
+-- do_release.lua, after numbered.lua, write.lua and mark.lua: returns the units of orders that
+-- are live in their marks. The number selects the order; the buyer only locates its mark. An
+-- order with a key stays, with quantity 0.
 --
 -- KEYS[3] mark    hash: buyer -> mark (see mark.lua)
 -- ARGV[5] orders  one after the other: number (16), length of the buyer (1), buyer
@@ -17,9 +17,9 @@ while p <= #orders do
   p = p + 17 + length
 end
 
--- read takes a mark apart: its orders, and where each live one of the product
--- stands. A mark may be long, so it is read once, however many of its orders
--- are released. What is no mark is nothing.
+-- read decodes a mark: its orders, and the position of each live order of the product. A mark
+-- may be long, so it is read once for all of its orders in the call. It returns nothing for an
+-- invalid mark.
 local function read(mark)
   local it, p = {}, 1
   while p <= #mark do
@@ -36,8 +36,8 @@ local function read(mark)
   return p == #mark + 1 and it or nil
 end
 
--- orders of long marks that were looked at. Once they are as many as may be,
--- a long mark is nothing that is known.
+-- looked counts the orders of long marks that were read. After MOST_LOOKED orders, further long
+-- marks are not read.
 local looked = 0
 local function look(buyer)
   if looked >= MOST_LOOKED and redis.call('HSTRLEN', KEYS[3], buyer) > SHORT then
@@ -56,7 +56,7 @@ for i = 1, #buyers do
   local buyer, no = buyers[i], numbers[i]
   local it = known[buyer] or look(buyer)
   if not it then
-    redis.call('HDEL', KEYS[3], buyer) -- the recovery brings back what it was
+    redis.call('HDEL', KEYS[3], buyer) -- the rebuild writes it again
     return lost(refused)
   end
   known[buyer] = it
@@ -72,7 +72,7 @@ for i = 1, #buyers do
   end
 end
 
--- Before the first write: figures that are none end the script here.
+-- Before the first write: invalid figures end the script here.
 local free, marked = tonumber(shard[5]) + units, tonumber(shard[6]) - units
 local left, releases = tonumber(shard[7]) - released, tonumber(shard[8]) + released
 if released > 0 then

@@ -1,40 +1,40 @@
 #!lua
--- do_reserve.lua, after numbered.lua, write.lua and mark.lua: decides a batch of
--- claims in order, each upon those before it. Those accepted make one entry.
+-- do_reserve.lua, after numbered.lua, write.lua and mark.lua: decides a batch of claims in
+-- order, each after those before it. The accepted ones make one entry.
 --
 -- KEYS[3] group   hash: product -> live generation (4 bytes)
 -- KEYS[4] mark    hash: buyer -> mark
 -- KEYS[5] out     stream: the outbox
 -- KEYS[6] queue   hash: the outbox's counter and figures
--- KEYS[7] open    sorted set: the product's entries that are not acknowledged
+-- KEYS[7] open    sorted set: the product's unacknowledged entries
 -- ARGV[5] head    of the entry
--- ARGV[6] claims  one after the other: length of what follows (2), the part that
---                 a mark keeps (see mark.lua), length of the buyer (1), buyer,
---                 and what only the entry has
+-- ARGV[6] claims  one after the other: length of the rest (2), the part that a
+--                 mark keeps (see mark.lua), length of the buyer (1), buyer, and
+--                 the part that only the entry has
 -- ARGV[7] orders  the numbers of the claims, 16 bytes each
 -- ARGV[8] tag     of the entry, decimal
 -- ARGV[9] adopt   '1' or '0'
 -- ARGV[10] product, decimal
--- ARGV[11] most   dead orders that a buyer may have remembered
--- ARGV[12] channel  on which instances hear whose claims were accepted, or ''
+-- ARGV[11] most   dead orders that may be remembered of a buyer
+-- ARGV[12] channel  for notes about accepted buyers, or ''
 -- ARGV[13] notes  the group (4 bytes), the hashes of the claims' buyers, 8 bytes
 --                 each, and a tag (8 bytes)
 
 local ACCEPTED, REPEATED, SOLD_OUT, OVER_LIMIT, PAUSED, ENDED, REFUSED = '\1', '\2', '\3', '\4', '\5', '\6', '\10'
 local UNDECIDED = '\11'
 
--- Bounds of a step, in bytes: of an order in a mark, of marks that are read in
--- one portion and after which no more are read (0.8 MB take a millisecond), and
--- of long lists of orders that are told to who is over the limit.
+-- Bounds of a step, in bytes: of an order in a mark; of marks that are read at once, and after
+-- which no more are read (0.8 MB take a millisecond); and of long lists of orders in verdicts
+-- over the limit.
 local LONGEST, MOST_READ, MOST_TOLD = 30 + 64, 3 * 2 ^ 18, 2 ^ 18
 
 local claims, count, adopt = ARGV[6], #ARGV[7] / 16, ARGV[9] == '1'
 local limit, free, most = tonumber(shard[4]), tonumber(shard[5]), tonumber(ARGV[11])
 local closed = not adopt and (shard[3] == '1' and PAUSED or shard[3] == '2' and ENDED)
 
--- Tables are filled by counters: to ask a table for its length is a search.
-local starts, buyers = {}, {} -- starts: behind the length
-local asked, place, distinct = {}, {}, 0 -- each buyer once; buyer -> place in asked
+-- Counters give the length of tables, because Lua searches for it.
+local starts, buyers = {}, {} -- starts: after the length
+local asked, place, distinct = {}, {}, 0 -- each buyer once; buyer -> index in asked
 local p = 1
 for i = 1, count do
   local high, low = byte(claims, p, p + 1)
@@ -49,8 +49,8 @@ for i = 1, count do
 end
 starts[count + 1] = p + 2
 
--- portions reads the marks of more buyers than are sure to be read quickly, by
--- place. Beyond what may be read, a long mark is true.
+-- portions reads the marks of many buyers in portions, by index. A long mark beyond the bound
+-- is true.
 local function portions(size)
   local marks, total, from = {}, 0, 1
   while from <= distinct and total < MOST_READ do
@@ -77,16 +77,16 @@ local portion, marks = math.max(1, math.floor(MOST_READ / ((limit + most) * LONG
 if distinct > portion then
   marks = portions(portion)
 else
-  marks = count > 0 and redis.call('HMGET', KEYS[4], unpack(asked)) -- by place
+  marks = count > 0 and redis.call('HMGET', KEYS[4], unpack(asked)) -- by index
 end
 
 local live, staged = generations(KEYS[3])
 if not live[shard[9]] then
-  return lost(refused) -- the group has forgotten the product: its marks would count for nobody
+  return lost(refused) -- the group has forgotten the product, so its marks would not count
 end
 local figures = redis.call('HMGET', KEYS[6], 'seq', 'n:' .. ARGV[10])
 
--- youngest is the SEQ of the last entry that the stream ever had, or nothing.
+-- youngest returns the SEQ of the last entry that the stream ever had, or nil.
 local function youngest()
   local stream = redis.pcall('XINFO', 'STREAM', KEYS[5])
   for i = 1, #stream, 2 do
@@ -96,11 +96,11 @@ local function youngest()
   end
 end
 
--- A counter that is gone goes on where the stream is.
+-- If the counter is gone, continue after the stream's last entry.
 local seq = (tonumber(figures[1] or '') or youngest() or 0) + 1
 local stamp = shard[9] .. pack('>I6', seq)
 
--- wanted is the numbers and keys of the batch's claims: what a mark is read for.
+-- wanted has the numbers and keys of the batch's claims. Only these are looked up in marks.
 local wanted
 local function want()
   wanted = {}
@@ -114,12 +114,11 @@ local function want()
   end
 end
 
--- known is what decides a buyer's claims: live units, how many dead orders are
--- remembered, and of the keys and numbers wanted the order of each key (with its
--- length in front, as no number is) and the numbers held. A mark may be long, so
--- it is read once, however many claims its buyer has in the batch. Of what is no
--- mark nothing is known.
-local buyersKnown, looked = {}, 0 -- looked: orders of long marks
+-- known returns the facts that decide a buyer's claims: live units, the number of dead orders,
+-- for each wanted key its order (the key has its length in front, so it never equals a number),
+-- and the wanted numbers with a live order. A mark may be long, so it is read once per batch.
+-- It returns nil for an invalid mark.
+local buyersKnown, looked = {}, 0 -- looked: number of orders of long marks that were read
 local function known(buyer, mark)
   if not wanted then
     want()
@@ -164,8 +163,8 @@ local function known(buyer, mark)
   return it
 end
 
--- holds lists the live orders of who is over the limit; nothing if too much was
--- looked at, or told, to list as many as there are.
+-- holds lists the live orders of a buyer over the limit. It returns nil if too much was read or
+-- listed before.
 local told = 0 -- bytes of long lists
 local function holds(it)
   local spent = told > 0 and (looked >= MOST_LOOKED or told >= MOST_TOLD)
@@ -193,9 +192,9 @@ local function holds(it)
   return it.list
 end
 
--- Who had no mark and orders once, as nearly all do, has the order alone for a
--- mark. fields is what is to be written, in pairs; written is where in it a
--- buyer's mark is, which of who is known is put together in the end.
+-- Nearly all buyers have no mark before, and one order: then the mark is that order alone.
+-- fields has the fields and values to write. written is the position of a buyer's mark in it.
+-- Marks of known buyers are assembled at the end.
 local codes, extras, picked, accepted = {}, {}, {}, 0
 local fields, written, filled, units = {}, {}, 0, 0
 for i = 1, count do
@@ -212,7 +211,7 @@ for i = 1, count do
       else
         it = known(buyer, mark)
         if not it then
-          -- Nobody can tell what the buyer has. The recovery brings it back.
+          -- The buyer's orders are unknown. The rebuild restores them.
           redis.call('HDEL', KEYS[4], buyer)
           return lost(refused)
         end
@@ -269,10 +268,9 @@ for i = 1, count do
   codes[i] = code
 end
 
--- overtaken answers an entry that the stream refused. Where the stream is ahead
--- of the counter, which a power cut can leave behind, the counter catches up, and
--- the call is to come again: it would be refused for good otherwise, and with it
--- the whole bucket.
+-- overtaken handles an entry that the stream refused. After a power cut the stream may be ahead
+-- of the counter. Then the counter catches up, and the call must be repeated. Otherwise the
+-- whole bucket would refuse entries forever.
 local function overtaken(refusal)
   local ahead = youngest()
   if not ahead or ahead < seq then
@@ -293,12 +291,11 @@ if accepted > 0 then
     noted[accepted + 2] = sub(notes, -8)
     entry, notes = table.concat(picked), table.concat(noted)
   end
-  -- Nothing may stay half-done. Figures that are none end the script before its
-  -- first write. Shard, lane, group, mark and queue were read, so that they are
-  -- what they should be; left are the open set and the stream, which come first:
-  -- a set that refuses has changed nothing, and a stream that refuses has it
-  -- taken back. (The rights to all are tried when a ledger is opened:
-  -- script/trial.lua.)
+  -- The script must not stop half-way. Invalid figures end it before its first write.
+  -- Shard, lane, group, mark and queue were read, so their types are right. The open set
+  -- and the stream remain, and are written first: if the set refuses, nothing has
+  -- changed; if the stream refuses, the set is restored. (script/trial.lua tests the
+  -- rights when a ledger is opened.)
   local marked, orders = tonumber(shard[6]) + units, tonumber(shard[7]) + accepted
   local id = string.format('%.0f-%s', seq, ARGV[8])
   redis.call('ZADD', KEYS[7], seq, id)
@@ -315,8 +312,8 @@ if accepted > 0 then
   end
   redis.call('HSET', KEYS[4], unpack(fields))
   redis.call('HSET', KEYS[1], 'available', free, 'marked', marked, 'orders', orders)
-  -- In the same step: an instance that dies cannot keep its buyers to itself.
-  -- Whoever may not publish is not heard, and that must not undo the step.
+  -- In the same step, so that the note is sent even if the instance dies. A missing right
+  -- to publish must not undo the step.
   if ARGV[12] ~= '' then
     redis.pcall('PUBLISH', ARGV[12], notes)
   end

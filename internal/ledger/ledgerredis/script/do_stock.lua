@@ -1,6 +1,6 @@
 #!lua
--- do_stock.lua, after numbered.lua and write.lua: a stock change, once per id
--- and epoch. A refusal is remembered too: repeated, it must be refused again.
+-- do_stock.lua, after numbered.lua and write.lua: a stock change, once per id and epoch. A
+-- refusal is stored too, because a repeated call must be refused again.
 --
 -- ARGV[5] id of the change
 -- ARGV[6] delta

@@ -1,18 +1,17 @@
 #!lua flags=no-writes
--- held.lua reads a buyer's mark, and the outbox entries of its live orders of
--- the product that are not acknowledged, the newest first, a few at a time.
+-- held.lua reads a buyer's mark, and the unacknowledged outbox entries of the buyer's live
+-- orders of the product, newest first, a few at a time.
 --
 -- KEYS[1] shard   hash: the shard's figures
 -- KEYS[2] mark    hash: buyer -> mark (see mark.lua)
 -- KEYS[3] out     stream: the outbox
--- KEYS[4] open    sorted set: the product's entries that are not acknowledged
+-- KEYS[4] open    sorted set: the product's unacknowledged entries
 -- ARGV[1] buyer
--- ARGV[2] below   only entries with a lower SEQ are looked at
--- ARGV[3] most    entries that are looked at
+-- ARGV[2] below   only entries with a lower SEQ are read
+-- ARGV[3] most    entries that are read
 --
--- Returns the product's generation, the mark, the lowest SEQ that was looked
--- at (0 when there are no more), and per entry: SEQ, head, limit, claims. Of what
--- is no mark there is none.
+-- Returns the product's generation, the mark, the lowest SEQ that was read (0 if there are no
+-- more), and per entry: SEQ, head, limit, claims. An invalid mark has no entries.
 
 local generation = redis.call('HGET', KEYS[1], 'generation')
 local mark = generation and redis.call('HGET', KEYS[2], ARGV[1])
@@ -41,7 +40,7 @@ for i = 1, #seqs do
       break
     end
     last, looked = seqs[i], looked + 1
-    local entry -- a power cut can leave ids of this number that are not in the stream
+    local entry -- after a power cut the set may have ids with this number that are not in the stream
     for _, id in ipairs(redis.call('ZRANGEBYSCORE', KEYS[4], last, last)) do
       entry = entry or redis.call('XRANGE', KEYS[3], id, id)[1]
     end

@@ -1,23 +1,23 @@
 #!lua
--- install_begin.lua begins an install over a lower epoch: it takes the next
--- generation of the group, under which marks are then staged.
--- Several installs of one product may be under way; the highest epoch stays.
+-- install_begin.lua begins an install over a lower epoch. It takes the group's next generation,
+-- under which marks are then staged. Several installs of one product may run at a time; the
+-- highest epoch stays.
 --
--- A key that holds something else is deleted here, and made anew by the install.
--- Group and mark are those of all products of the group: with one of them, the
--- group forgets the others, which have to be recovered as well.
+-- A key of another type is deleted here, and created again by the install. Group and mark
+-- belong to all products of the group: if one of them was deleted, the group forgets the other
+-- products, which must be recovered too.
 --
 -- KEYS[1] shard   hash: the shard's figures
--- KEYS[2] group   hash: product -> live generation; "next" -> the last that was
---                 taken; "stage:PRODUCT:TOKEN" -> generation (4 bytes), marks
---                 staged (8), epoch (8)
+-- KEYS[2] group   hash: product -> live generation; "next" -> the last one taken;
+--                 "stage:PRODUCT:TOKEN" -> generation (4 bytes), marks staged (8),
+--                 epoch (8)
 -- KEYS[3] mark    hash: buyer -> mark
 -- ARGV[1] product
 -- ARGV[2] epoch
--- ARGV[3] token   random, decimal: tells this install from another that is given the
---                 same generation after a loss
+-- ARGV[3] token   random, decimal: distinguishes this install from another that
+--                 gets the same generation after a loss
 --
--- Returns the generation (4 bytes), or the epoch that stands in the way.
+-- Returns the generation (4 bytes), or the epoch that forbids the install.
 
 for i = 1, #KEYS do
   local is = redis.call('TYPE', KEYS[i]).ok
@@ -28,12 +28,12 @@ for i = 1, #KEYS do
     end
   end
 end
-local there = tonumber(string.match(redis.call('HGET', KEYS[1], 'epoch') or '', '^%d+$')) or 0 -- what is no epoch was never installed
+local there = tonumber(string.match(redis.call('HGET', KEYS[1], 'epoch') or '', '^%d+$')) or 0 -- an invalid epoch counts as never installed
 if there >= tonumber(ARGV[2]) then
   return there
 end
--- A counter begins anywhere below 10^9: one that was lost must not come again
--- to generations whose orders are still in marks.
+-- A counter starts at a random number below 10^9. After a loss it must not repeat generations
+-- whose orders are still in marks.
 local step = 1
 if not string.match(redis.call('HGET', KEYS[2], 'next') or '', '^%d+$') then
   redis.call('HDEL', KEYS[2], 'next')

@@ -1,5 +1,5 @@
 #!lua
--- install_drop.lua forgets a staging, so that its marks count as waste.
+-- install_drop.lua removes a staging, so that its marks become garbage.
 --
 -- KEYS[1] group   hash: see install_begin.lua
 -- ARGV[1] field   of the staging in the group

@@ -1,20 +1,20 @@
 #!lua
--- install_flip.lua, after instruction.lua: makes a staged generation live, in the one step that also
--- replaces the shard's figures. The shard is closed. Records of numbered calls,
--- transfers and change verdicts end with their epoch. An instruction stays, and the
--- state does not go below it.
+-- install_flip.lua, after instruction.lua: makes a staged generation live and replaces the
+-- shard's figures, in one step. The shard is closed. Records of numbered calls, transfers and
+-- change verdicts end with their epoch. An instruction stays, and the state is not set below
+-- it.
 --
 -- KEYS[1] shard   hash: the shard's figures
 -- KEYS[2] lane    hash: process -> record
 -- KEYS[3] group   hash: see install_begin.lua
 -- ARGV[1] product
 -- ARGV[2] epoch
--- ARGV[3] field, ARGV[4] staging: what the group must say (see install_stage.lua)
--- ARGV[5] available, ARGV[6] units of the marks, ARGV[7] how many are live
+-- ARGV[3] field, ARGV[4] staging: the value that the group must have (see install_stage.lua)
+-- ARGV[5] available, ARGV[6] units of the marks, ARGV[7] live orders among them
 -- ARGV[8] limit, ARGV[9] state
 --
--- Returns the epoch that is there, which is the new one if it was installed,
--- and 1 if other generations are dead now; or 0, 0 if the staging is not there.
+-- Returns the shard's epoch, which is the new one if it was installed, and 1 if other
+-- generations are dead now; or 0, 0 if the staging is missing.
 
 local there = redis.call('HMGET', KEYS[1], 'epoch', 'generation', 'instruction')
 if (tonumber(string.match(there[1] or '', '^%d+$')) or 0) >= tonumber(ARGV[2]) then
@@ -31,8 +31,8 @@ local fresh = {instruction = least(there[3]) > 0}
 for i = 1, #figures, 2 do
   fresh[figures[i]] = true
 end
--- The shard is never deleted to be made anew: while a slot moves to another
--- node, asking for a key that is not here ends the script, half-way.
+-- The shard's key is never deleted and created again: while a slot moves to another node, a
+-- script that reads a missing key ends half-way.
 redis.call('HSET', KEYS[1], unpack(figures))
 for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do
   if not fresh[field] then
@@ -43,7 +43,7 @@ local before = there[2] or redis.call('HGET', KEYS[3], ARGV[1])
 redis.call('HSET', KEYS[3], ARGV[1], generation)
 redis.call('UNLINK', KEYS[2])
 
--- Stagings of this product that came too late, or were left behind, are waste.
+-- Other stagings of this product are late or abandoned, so they are garbage.
 local waste, mine = before and 1 or 0, 'stage:' .. ARGV[1] .. ':'
 local group = redis.call('HGETALL', KEYS[3])
 for i = 1, #group, 2 do

@@ -1,20 +1,19 @@
 #!lua flags=allow-oom
--- install_room.lua: one step of an install, which takes entries out of the open
--- set that are not in the stream, and hands those back that no worker would be
--- given. A key of another type makes room. Sums that counted what is gone end with
--- the last entry.
+-- install_room.lua: one step of an install. It removes entries from the open set that are not
+-- in the stream, and returns entries to the queue that no worker would get. A key of another
+-- type is deleted. Sums that counted missing entries are deleted with the last entry.
 --
 -- KEYS[1] out    stream: the outbox
 -- KEYS[2] queue  hash: the outbox's counter and figures
--- KEYS[3] open   sorted set: the product's entries that are not acknowledged
+-- KEYS[3] open   sorted set: the product's unacknowledged entries
 -- ARGV[1] product, decimal
 -- ARGV[2] rank   in the set at which the step begins
--- ARGV[3] most   entries that a step looks at
+-- ARGV[3] most   entries that a step reads
 -- ARGV[4] group
--- ARGV[5] the consumer that stands for "handed back"
+-- ARGV[5] the consumer of returned entries
 --
--- Returns the rank at which the next step begins, -1 at the end, and how many
--- were gone.
+-- Returns the rank at which the next step begins, -1 at the end, and the number of missing
+-- entries.
 
 for i, kind in ipairs({'stream', 'hash', 'zset'}) do
   local is = redis.call('TYPE', KEYS[i]).ok

@@ -1,18 +1,18 @@
 #!lua
--- install_stage.lua, after mark.lua: writes a chunk of marks that nobody sees
--- until their generation is live.
+-- install_stage.lua, after mark.lua: writes a chunk of marks, which are invisible until their
+-- generation is live.
 --
 -- KEYS[1] group   hash: see install_begin.lua
 -- KEYS[2] mark    hash: buyer -> mark
 -- ARGV[1] field   of the staging in the group
--- ARGV[2] staging generation (4 bytes), marks staged before (8), epoch (8):
---                 what the group must say, or a chunk was lost, or an install
---                 of this or a higher epoch came first
--- ARGV[3] marks   one after the other: what a mark keeps from the number on (see
---                 mark.lua), length of the buyer (1), buyer. One of quantity 0 is
---                 dead, and is there for its key
+-- ARGV[2] staging generation (4 bytes), marks staged before (8), epoch (8). If the
+--                 group has another value, a chunk was lost, or an install of this
+--                 or a higher epoch came first
+-- ARGV[3] marks   one after the other: the part of a mark from the number on (see
+--                 mark.lua), length of the buyer (1), buyer. Quantity 0 means a
+--                 dead order that is kept for its key
 --
--- Returns 1 when the chunk is written, now or before, else 0.
+-- Returns 1 if the chunk is written, now or before, else 0.
 
 local marks, orders, buyers = ARGV[3], {}, {}
 local p = 1

@@ -1,8 +1,7 @@
 #!lua
--- instruct.lua, after instruction.lua: keeps an instruction, unless one that is as
--- strong is kept, and has the state of the sale follow it. The shard may be of any
--- epoch. One that was never installed gets its state by the install. Returns the
--- instruction that is kept now.
+-- instruct.lua, after instruction.lua: stores an instruction, unless the shard keeps one that
+-- is at least as strong, and applies its state. The shard may have any epoch. If it was never
+-- installed, the install applies the state. Returns the instruction that the shard keeps now.
 --
 -- KEYS[1] shard   hash: the shard's figures
 -- ARGV[1] instruction

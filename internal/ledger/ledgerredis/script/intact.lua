@@ -1,12 +1,12 @@
 #!lua flags=no-writes
--- intact.lua looks whether the oldest entry that a product waits for is in the
--- stream, and comes to a worker: somebody holds it, or it was never delivered.
+-- intact.lua checks whether the product's oldest unacknowledged entry is in the stream, and a
+-- worker will get it: a consumer holds it, or it was never delivered.
 --
 -- KEYS[1] out    stream: the outbox
--- KEYS[2] open   sorted set: the product's entries that are not acknowledged
+-- KEYS[2] open   sorted set: the product's unacknowledged entries
 -- ARGV[1] group
 --
--- Returns 1 if it is, or if nothing waits; else 0.
+-- Returns 1 if so, or if there is no such entry; else 0.
 
 local oldest = redis.call('ZRANGE', KEYS[2], 0, 0)[1]
 if not oldest then

@@ -1,20 +1,20 @@
--- mark.lua stands before scripts that read or write marks.
+-- mark.lua, before scripts that read or write marks.
 --
--- A mark is its orders one after the other, oldest first, each as generation
--- (4 bytes), SEQ of its outbox entry (6), number (16), quantity (2), how many
--- bytes follow the next one (1), length of the key (1), key, and fields of later
--- versions, which a script keeps with the order.
+-- A mark is its orders one after the other, oldest first. Each has generation (4 bytes), SEQ of
+-- its outbox entry (6), number (16), quantity (2), number of bytes after the next one (1),
+-- length of the key (1), key, and fields of later versions, which a script keeps with the
+-- order.
 --
--- A buyer may have many orders, dead ones among them whose keys stay known, and
--- a batch many such buyers. A step looks at so many orders of long marks and no
--- more, so that it ends within milliseconds; what is beyond it is left undecided,
--- and comes again. The first item is always decided, and so is everybody whose
--- mark is short, as that of two orders is: nobody waits for those who have much.
+-- A buyer may have many orders, including dead ones whose keys stay known, and a batch may have
+-- many such buyers. A step reads at most MOST_LOOKED orders of long marks, so that it ends
+-- within milliseconds. Further items stay undecided, and are sent again. The first item is
+-- always decided, and so is a buyer with a short mark, for example of two orders. So other
+-- buyers never wait for those with long marks.
 
 local SHORT, MOST_LOOKED = 192, 2048 -- bytes, orders
 
--- generations reads a group's hash: the set of those that count, and of those
--- that must not be dropped because an install is under way.
+-- generations reads a group's hash. It returns the live generations, and those that a running
+-- install is staging.
 local function generations(group)
   local live, staged = {}, {}
   local all = redis.call('HGETALL', group)
@@ -28,8 +28,8 @@ local function generations(group)
   return live, staged
 end
 
--- compacted is the mark without the orders of dead generations. What is no mark
--- is as good as none.
+-- compacted returns the mark without the orders of dead generations. An invalid mark counts as
+-- empty.
 local function compacted(mark, live, staged)
   local parts, p = {}, 1
   while p <= #mark do

@@ -1,6 +1,6 @@
 #!lua flags=no-writes
--- now.lua is the clock of a node, as seconds and microseconds.
+-- now.lua returns a node's clock, as seconds and microseconds.
 --
--- KEYS[1] any key of the node that is asked
+-- KEYS[1] any key of the node
 
 return redis.call('TIME')

@@ -1,5 +1,5 @@
--- numbered.lua stands before the body of every numbered call:
--- protocol 1, rules 1 to 4. The body goes on with number, last and kept.
+-- numbered.lua, before the body of every numbered call: protocol 1, rules 1 to 4. The body uses
+-- number, last and kept.
 --
 -- KEYS[1] shard   hash: the shard's figures
 -- KEYS[2] lane    hash: process -> record
@@ -8,9 +8,9 @@
 -- ARGV[3] number  (below 2^53)
 -- ARGV[4] seen
 --
--- A record is last (8 bytes) and the kept verdicts, in the order of their
--- numbers, each as number (8), length (4) and result. A reply is outcome (1),
--- epoch (8), and for APPLIED the result, or all that is kept.
+-- A record is last (8 bytes) and the kept verdicts in the order of their numbers, each as
+-- number (8), length (4) and result. A reply is outcome (1), epoch (8), and for APPLIED the
+-- result, or all kept verdicts.
 
 local APPLIED, STALE, GAP, LOST, CLOSED, EPOCH = 1, 2, 3, 4, 5, 6
 local pack, unpacked, sub, byte = struct.pack, struct.unpack, string.sub, string.byte
@@ -31,7 +31,7 @@ if shard[2] ~= '1' then
   return answer(CLOSED)
 end
 
--- lost closes the shard: a step met what cannot be unless writes were lost.
+-- lost closes the shard, after a step found a state that is impossible unless writes were lost.
 local function lost(told)
   redis.call('HSET', KEYS[1], 'open', '0')
   return told(LOST)
@@ -56,7 +56,7 @@ while heard <= size do
 end
 kept = sub(kept, heard)
 
--- refused answers a call that changes nothing but what was heard.
+-- refused answers a call that only drops received verdicts.
 local function refused(outcome)
   if heard > 1 then
     redis.call('HSET', KEYS[2], ARGV[2], pack('>I8', last) .. kept)

@@ -1,5 +1,5 @@
 #!lua
--- open.lua opens a shard of exactly this epoch. Returns 1 if it is.
+-- open.lua opens a shard that has exactly this epoch. Returns 1 if it has.
 --
 -- KEYS[1] shard   hash: the shard's figures
 -- ARGV[1] epoch

@@ -1,6 +1,6 @@
 #!lua
--- ping.lua writes nothing, but may write: a server that would refuse a write
--- (full, read-only, failing to persist, short of replicas) refuses this.
+-- ping.lua writes nothing, but is declared as a write. So a server that would refuse a write
+-- (full, read-only, failing to persist, short of replicas) refuses this script.
 --
 -- KEYS[1] any key
 

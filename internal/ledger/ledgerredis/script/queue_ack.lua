@@ -1,12 +1,11 @@
 #!lua flags=allow-oom
--- Acknowledges entries of one bucket after the witness was
--- found, and trims the stream behind what is acknowledged. Without entries it
--- only looks for the witness and trims.
+-- Acknowledges entries of one bucket if the stream has the witness, and trims acknowledged
+-- entries. Without entries it only checks the witness and trims.
 --
 -- KEYS 1 {bN}:out  2 {bN}:queue  3... {bN}:open:PRODUCT, a key per product
 -- ARGV 1 group  2 witness ("SEQ-TAG", empty for none)
---      3 length up to which the stream is left alone  4 most entries to trim
---      then per product: its id, how many entries, and per entry id, claims
+--      3 length up to which the stream is not trimmed  4 most entries to trim
+--      then per product: its id, number of entries, and per entry id, claims
 -- Reply: -1 if the witness is lost, and nothing changed; else 1 if there may be
 --        more to trim, 0 if not
 local out, hash, group, witness = KEYS[1], KEYS[2], ARGV[1], ARGV[2]
@@ -16,9 +15,9 @@ local function seq(id) return tonumber(string.match(id, '^%d+')) end
 
 local function has(id) return #redis.call('XRANGE', out, id, id) > 0 end
 
--- known: the stream has the witness, or had it. One that is below the highest
--- and below everything that is left was trimmed: that the higher one is here
--- says that this one was, since a stream loses its end, not its middle.
+-- known: the stream has or had the witness. If the witness is below the highest one and below
+-- all remaining entries, it was trimmed: a stream loses its end, not its middle, so if it has
+-- the higher one, it had the lower one.
 local function known(highest)
   if has(witness) then return true end
   if not highest or seq(witness) >= seq(highest) or not has(highest) then return false end
@@ -31,19 +30,18 @@ local length = redis.call('XLEN', out)
 local highest = redis.call('HGET', hash, 'witness') or nil
 if witness ~= '' then
   if not known(highest) then return -1 end
-  -- A higher one that is not here was never carried: it would keep this one
-  -- from being spared.
+  -- A higher witness that is not in the stream was never acknowledged. It would prevent
+  -- this one from being kept.
   if not highest or seq(witness) > seq(highest) or witness ~= highest and not has(highest) then
     redis.call('HSET', hash, 'witness', witness)
     highest = witness
   end
 end
 
--- settle takes one product's entries out of the open set and the sum. An
--- entry that is not in the set was acknowledged before, and counts once. The
--- set is gone with its last entry, and then not asked again: while a slot moves
--- to another node, asking for a key that is not here ends the script. A sum that is
--- no number is none: it must not stop the acknowledgement in the middle.
+-- settle removes one product's entries from the open set and the sum. An entry that is not in
+-- the set was acknowledged before, and counts once. The set is deleted with its last entry, and
+-- then not read again: while a slot moves to another node, reading a missing key ends the
+-- script. An invalid sum counts as none, because it must not stop the acknowledgement half-way.
 local function settle(open, product, first, last)
   local left, ids, claims, sum = redis.call('ZCARD', open), {}, 0, 'n:' .. product
   for i = first, last, 2 do
@@ -68,8 +66,8 @@ for k = 3, #KEYS do
   at = last + 1
 end
 
--- The floor is the lowest of: the oldest entry that is with somebody, the
--- first that was never delivered, the highest witness.
+-- The floor is the lowest of: the oldest entry that a consumer holds, the first entry that was
+-- never delivered, the highest witness.
 local function floor()
   local below
   for _, row in ipairs(redis.call('XINFO', 'GROUPS', out)) do

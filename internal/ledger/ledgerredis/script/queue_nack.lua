@@ -1,11 +1,10 @@
 #!lua flags=allow-oom
--- Hands entries of one bucket back, those that the consumer holds and no
--- others.
+-- Returns entries of one bucket to the queue, but only those that the consumer holds.
 --
 -- KEYS 1 {bN}:out
--- ARGV 1 group  2 consumer  3 the consumer that stands for "handed back"
+-- ARGV 1 group  2 consumer  3 the consumer of returned entries
 --      4... ids
--- Reply: how many were handed back
+-- Reply: number of returned entries
 local out, group, me, returned = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 
 if redis.call('EXISTS', out) == 0 then return 0 end

@@ -1,6 +1,6 @@
 #!lua flags=no-writes
--- Lists the fields of one bucket's queue hash, among them a sum per product
--- that has something waiting.
+-- Lists the fields of one bucket's queue hash. Among them is a sum per product with waiting
+-- entries.
 --
 -- KEYS 1 {bN}:queue
 return redis.call('HKEYS', KEYS[1])

@@ -1,16 +1,16 @@
 #!lua flags=allow-oom
--- Gives a consumer's sign of life, and returns the signs of all: who sees one
--- that does not change for long enough, by its own clock, takes that consumer
--- for dead. The sign is the server's time, so that consumers can be counted that
--- hold nothing; but nobody who judges whether one lives reads it as a time.
+-- Sends a consumer's heartbeat, and returns the heartbeats of all. A reader that sees an
+-- unchanged heartbeat for long enough, by its own clock, considers that consumer dead. The
+-- heartbeat is the server's time, so that consumers without entries can be counted. But for
+-- deciding whether a consumer lives, it is not used as a time.
 --
--- Consumers that left no sign for long by the server's clock are forgotten, and
--- those that left one before the clock was set back.
+-- Consumers whose last heartbeat is old by the server's clock are removed, and also those with
+-- one from before the clock was set back.
 --
--- KEYS 1 {b0}:workers  2 {b0}:relays  sorted sets: consumer -> its sign
--- ARGV 1 which of the two the consumer belongs to  2 consumer
---      3 after how many ms a silent one is forgotten
--- Reply: {consumer, sign, consumer, sign, ...} of both sets
+-- KEYS 1 {b0}:workers  2 {b0}:relays  sorted sets: consumer -> its heartbeat
+-- ARGV 1 index of the consumer's set in KEYS  2 consumer
+--      3 a consumer that is silent for so many ms is removed
+-- Reply: {consumer, heartbeat, consumer, heartbeat, ...} of both sets
 local mine, me, forget = KEYS[tonumber(ARGV[1])], ARGV[2], tonumber(ARGV[3])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
@@ -25,7 +25,7 @@ for i = 1, 2 do
   local size = redis.pcall('ZCARD', set)
   if type(size) == 'table' and size.err then
     if not string.find(size.err, 'WRONGTYPE') then return size end
-    redis.call('UNLINK', set) -- overwritten by hand: nothing is lost with it
+    redis.call('UNLINK', set) -- overwritten by hand; its deletion loses nothing
   end
   if set == mine then redis.call('ZADD', set, now, me) end
   forgetFrom(set, '-inf', now - forget)

@@ -1,16 +1,15 @@
 #!lua flags=allow-oom
--- Delivers entries of one bucket to a consumer: what was handed back first,
--- oldest first, then what was never delivered. A missing group is made again
--- from the beginning of the stream: entries that were acknowledged and not yet
--- trimmed may then come once more.
+-- Delivers entries of one bucket to a consumer: first returned ones, oldest first, then ones
+-- that were never delivered. A missing group is created again at the beginning of the stream:
+-- acknowledged entries that are not trimmed yet may then come once more.
 --
--- An entry of a version that the caller does not read is put, in the same step,
--- under a consumer that stands for that version, where only its readers look.
+-- In the same step an entry of a version that the caller does not read is assigned to a
+-- consumer that stands for its version. Only readers of that version look there.
 --
 -- KEYS 1 {bN}:out
--- ARGV 1 group  2 consumer  3 the consumer that stands for "handed back"
+-- ARGV 1 group  2 consumer  3 the consumer of returned entries
 --      4 most entries  5 the version of the format that the caller reads
--- Reply: per entry {id, fields}, those of other versions included
+-- Reply: per entry {id, fields}, including those of other versions
 local out, group, me, returned, most = KEYS[1], ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4])
 
 if redis.call('EXISTS', out) == 0 then return {} end
@@ -40,7 +39,7 @@ end
 if #waiting > 0 then
   local ids = {}
   for i, row in ipairs(waiting) do ids[i] = row[1] end
-  -- An id that is no longer in the stream is dropped by XCLAIM itself.
+  -- XCLAIM itself drops an id that is no longer in the stream.
   for _, entry in ipairs(redis.call('XCLAIM', out, group, me, 0, unpack(ids))) do
     deliver(entry)
   end

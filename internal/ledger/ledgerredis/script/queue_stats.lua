@@ -1,10 +1,9 @@
 #!lua flags=no-writes
--- Reads what one product has in one bucket that is not acknowledged.
+-- Returns the figures of one product's unacknowledged entries in one bucket.
 --
 -- KEYS 1 {bN}:out  2 {bN}:queue  3 {bN}:open:PRODUCT
 -- ARGV 1 product
--- Reply: {entries, claims, head of the oldest entry}; {0} when there are
---        none
+-- Reply: {entries, claims, head of the oldest entry}; {0} if there are none
 local entries = redis.call('ZCARD', KEYS[3])
 if entries == 0 then return {0} end
 local claims = tonumber(redis.call('HGET', KEYS[2], 'n:' .. ARGV[1]) or '0') or 0
@@ -16,6 +15,5 @@ if entry then
     if entry[2][i] == 'h' then head = entry[2][i + 1] end
   end
 end
--- An entry has one claim at least: a sum that was tampered with must not say that
--- nothing waits.
+-- An entry has at least one claim. So a sum that was edited cannot claim that nothing waits.
 return {entries, string.format('%.0f', math.max(claims, entries)), head}

@@ -1,18 +1,17 @@
 #!lua flags=allow-oom
--- Looks after one bucket's group on behalf of a living consumer: hands back what
--- dead consumers hold, forgets those, and those that have long been idle and
--- hold nothing. Who is dead the consumer knows (queue_present.lua); how long an
--- entry lies still says nothing: a living worker holds entries for as long as a
--- recovery takes.
+-- Maintains one bucket's group for a live consumer: returns entries of dead consumers to the
+-- queue, and removes dead consumers and those that were idle for long and hold nothing. The
+-- caller knows which consumers are dead (queue_present.lua). The idle time of an entry does not
+-- show it: a live worker may hold entries as long as a recovery takes.
 --
 -- KEYS 1 {bN}:out
--- ARGV 1 group  2 consumer  3 the consumer that stands for "handed back"
---      4 after how many ms an idle consumer is forgotten  5 most entries to hand
---      back in this step  6 the version of the format that the caller reads
---      7 how many consumers are dead, then their names
--- Reply: {entries the consumer holds, entries handed back that wait, entries
---         that are acknowledged and not trimmed, 1 if dead consumers hold more,
---         then the names of others that hold entries}
+-- ARGV 1 group  2 consumer  3 the consumer of returned entries
+--      4 a consumer that is idle for so many ms is removed  5 most entries to
+--      return in this step  6 the version of the format that the caller reads
+--      7 number of dead consumers, then their names
+-- Reply: {entries that the consumer holds, returned entries that wait,
+--         acknowledged entries that are not trimmed, 1 if dead consumers hold
+--         more, then the names of others that hold entries}
 local out, group, me, returned = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
 local forget, left, dead = tonumber(ARGV[4]), tonumber(ARGV[5]), {}
 for i = 8, 7 + ARGV[7] do dead[ARGV[i]] = true end

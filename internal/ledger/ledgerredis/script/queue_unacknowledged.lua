@@ -1,11 +1,11 @@
 #!lua flags=no-writes
--- Reads one product's entries in one bucket that are not
--- acknowledged, some at a time, oldest first. Who holds them does not matter.
+-- Reads one product's unacknowledged entries in one bucket, some at a time, oldest first,
+-- whichever consumer holds them.
 --
 -- KEYS 1 {bN}:out  2 {bN}:open:PRODUCT
 -- ARGV 1 only entries with a higher SEQ are read  2 most entries to read
---      3 bytes of claims after which it reads no further
--- Reply: {SEQ of the last entry that was looked at, empty when there are no more,
+--      3 bytes of claims after which it stops
+-- Reply: {SEQ of the last entry that was read, empty if there are no more,
 --         then h, l and c of each entry}
 local above, most, left = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local found = redis.call('ZRANGEBYSCORE', KEYS[2], '(' .. above, '+inf', 'WITHSCORES', 'LIMIT', 0, most)

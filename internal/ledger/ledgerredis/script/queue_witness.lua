@@ -1,7 +1,6 @@
 #!lua flags=no-writes
--- Reads the highest witness that an acknowledgement of one bucket has carried.
--- One that is itself gone from the stream is not told: the stream has lost it,
--- which says nothing about the store.
+-- Returns the highest witness that an acknowledgement of one bucket has carried, or false if it
+-- is no longer in the stream: then the stream has lost it, which says nothing about the store.
 --
 -- KEYS 1 {bN}:out  2 {bN}:queue
 -- Reply: the witness, or false

@@ -1,12 +1,11 @@
 #!lua flags=no-writes
--- scan.lua, after walk.lua: one step of naming the buyers who have a mark.
+-- scan.lua, after walk.lua: lists the buyers that have a mark, one step of a walk.
 --
 -- KEYS[1] mark    hash: buyer -> mark
 -- ARGV[1] cursor
--- ARGV[2] count   of marks that a step looks at, about
+-- ARGV[2] count   approximate number of marks in this step
 --
--- Returns the next cursor, 0 at the end, how many bytes the marks had, and the
--- buyers.
+-- Returns the next cursor, 0 at the end, the bytes of the marks, and the buyers.
 
 local step = walked(KEYS[1], ARGV[1], ARGV[2])
 local reply, found, bytes = {step[1], '0'}, step[2], 0

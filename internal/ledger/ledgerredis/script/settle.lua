@@ -1,5 +1,5 @@
 #!lua
--- settle.lua forgets the instruction that has this id.
+-- settle.lua removes the instruction that has this id.
 --
 -- KEYS[1] shard   hash: the shard's figures
 -- ARGV[1] id

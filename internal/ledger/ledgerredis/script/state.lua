@@ -1,7 +1,7 @@
 #!lua
--- state.lua, after instruction.lua: sets the state of the sale on a shard of exactly
--- this epoch, unless it has heard of a later one. It does not go below an
--- instruction. Returns 1 if the shard is of this epoch.
+-- state.lua, after instruction.lua: sets the state of the sale on a shard that has exactly this
+-- epoch, unless the shard has got a later version. It does not set a state below that of an
+-- instruction. Returns 1 if the shard has this epoch.
 --
 -- KEYS[1] shard   hash: the shard's figures
 -- ARGV[1] epoch

@@ -1,12 +1,12 @@
 #!lua
--- sweep.lua, after mark.lua: one step of dropping orders of dead generations.
+-- sweep.lua, after mark.lua: drops orders of dead generations, one step of a walk.
 --
 -- KEYS[1] group   hash: see install_begin.lua
 -- KEYS[2] mark    hash: buyer -> mark
 -- ARGV[1] cursor
--- ARGV[2] count   of marks that a step looks at, about
+-- ARGV[2] count   approximate number of marks in this step
 --
--- Returns the next cursor, 0 at the end, and how many bytes the marks had.
+-- Returns the next cursor, 0 at the end, and the bytes of the marks.
 
 local live, staged = generations(KEYS[1])
 local step = redis.call('HSCAN', KEYS[2], ARGV[1], 'COUNT', ARGV[2])

@@ -1,12 +1,11 @@
 #!lua flags=allow-oom
--- trial.lua tries every command that the scripts use, on keys of its own: a
--- right that is missing would end a script in the middle, when some of its
--- writes are done and others are not.
+-- trial.lua runs every command that the scripts use, on its own keys. Otherwise a missing right
+-- would end a script in the middle, between its writes.
 --
--- KEYS[1] a hash, KEYS[2] a stream, KEYS[3] a sorted set; all gone in the end
--- ARGV[1] the channel of notes, on which nothing is said; '' for none
+-- KEYS[1] a hash, KEYS[2] a stream, KEYS[3] a sorted set; all deleted in the end
+-- ARGV[1] the channel of notes, which gets no message; '' for none
 --
--- Returns what was refused: a text per command, with its name in front.
+-- Returns the refusals: a text per command, beginning with its name.
 
 local hash, stream, set = KEYS[1], KEYS[2], KEYS[3]
 local refused = {}

@@ -1,10 +1,9 @@
--- walk.lua stands before scripts that walk a hash, one step a call. Where a
--- cursor of HSCAN is, only the process knows that gave it: another, after a
--- restart or a move of the slot, has the hash in another order. So a cursor has
--- its process in front, and a step with another one's begins anew.
+-- walk.lua, before scripts that walk a hash, one step per call. A cursor of HSCAN is valid only
+-- for the process that gave it: after a restart or a move of the slot, another process has the
+-- hash in another order. So a cursor contains its process, and a step with the cursor of
+-- another process starts again.
 
--- walked is a reply of HSCAN; the cursor is '0' before the first step and after
--- the last one.
+-- walked runs HSCAN. The cursor is '0' before the first step and after the last one.
 local function walked(key, cursor, count)
   local process = string.match(redis.call('INFO', 'server'), 'run_id:(%x+)')
   local of, at = string.match(cursor, '^(%x+):(%d+)$')
