@@ -73,7 +73,7 @@ func measureBacklog(t *testing.T, orders int) {
 		if now.Epoch > before.Epoch {
 			_, again = e.Buyer("late").Buy(ctx, 1, engine.Purchase{Quantity: 1, Key: "late"})
 		}
-		market.Pause(ctx, 4*pollEvery)
+		market.Pause(ctx, 2*pollEvery)
 	}
 	took := time.Since(began)
 	must(t, "buy again", again)

@@ -5,6 +5,7 @@ package instance
 
 import (
 	"context"
+	arguments "flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -18,12 +19,18 @@ import (
 	"seckill/test/server"
 )
 
-func TestMain(m *testing.M) { os.Exit(engine.Main(m)) }
+func TestMain(m *testing.M) {
+	// These tests wait more than they compute.
+	if err := arguments.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
+	os.Exit(engine.Main(m))
+}
 
 const (
 	// settleWithin bounds every wait whose length is not the point.
 	settleWithin = 30 * time.Second
-	pollEvery    = 5 * time.Millisecond
+	pollEvery    = 10 * time.Millisecond
 	// pushed is how soon a change is met elsewhere when it was pushed: well
 	// below the second in which it is met without. Tries of it may be held up
 	// by a loaded machine, so the best of some counts.

@@ -25,11 +25,11 @@ const (
 	// lossProductsEnv is how many products are on sale; unset, it is
 	// lossProducts.
 	lossProductsEnv = "SECKILL_LOSS_PRODUCTS"
-	lossProducts    = 300
+	lossProducts    = 200
 	// lossBase and lossEach bound how long a loss of everything lasts: the time to
 	// notice it, the wait for promises of other instances, and what a machine that
 	// does other work costs; and the work per product. 2,000 products are back
-	// within 15 s. 300 that wait one after the other, 32 at once, take 11 s for the
+	// within 15 s. 200 that wait one after the other, 32 at once, take 8.4 s for the
 	// waits alone.
 	lossBase = 7 * time.Second
 	lossEach = 4 * time.Millisecond
@@ -98,7 +98,7 @@ type loss struct {
 // await is until, for as long as thousands of products take.
 func (l *loss) await(what string, holds func() bool) {
 	l.t.Helper()
-	for deadline := time.Now().Add(lossMost); !holds(); time.Sleep(20 * pollEvery) {
+	for deadline := time.Now().Add(lossMost); !holds(); time.Sleep(10 * pollEvery) {
 		if time.Now().After(deadline) {
 			l.t.Fatalf("not within %s: %s", lossMost, what)
 		}
@@ -156,7 +156,7 @@ func (l *loss) shop(ctx context.Context, instance int) {
 		l.buy(ctx, l.instances[instance], uint32(n%lossCrowd+1), fmt.Sprintf("crowd-%d-%d", instance, n))
 		select {
 		case <-ctx.Done():
-		case <-time.After(2 * pollEvery):
+		case <-time.After(pollEvery):
 		}
 	}
 }
@@ -197,7 +197,7 @@ func (l *loss) soldAgain(try int, before map[uint32]uint64) time.Duration {
 						if time.Since(began) > lossMost {
 							l.t.Errorf("product %d is not sold again within %s", id, lossMost)
 						}
-						time.Sleep(10 * pollEvery)
+						time.Sleep(5 * pollEvery)
 					}
 				}
 			}
