@@ -75,6 +75,7 @@ func (b *books) written(claim *market.Claim) {
 // Whatever somebody writes over in Redis, one after the other: the product sells
 // on, without an operator.
 func TestASaleOutlivesEveryOverwrittenKey(t *testing.T) {
+	t.Parallel()
 	b := openBooks(t)
 	const product = 1
 	b.sale(product)

@@ -113,6 +113,7 @@ func isBalanced(r api.Report) bool { return r.Balanced != nil && *r.Balanced }
 // Drift by hand in Redis and in the tables is found under the number of the
 // promise that it breaks, and mended where there is one safe direction.
 func TestDriftByHandIsFoundAndMendedWhereThatIsSafe(t *testing.T) {
+	t.Parallel()
 	b := openBooks(t)
 	product := uint32(0)
 	for _, c := range []struct {
@@ -171,6 +172,7 @@ func TestDriftByHandIsFoundAndMendedWhereThatIsSafe(t *testing.T) {
 // A shard that does not balance is put right without anybody asking, by the
 // keeper's regular look.
 func TestAShardThatDoesNotBalanceIsMendedByItself(t *testing.T) {
+	t.Parallel()
 	b := openBooks(t)
 	b.sale(1)
 	shard := b.key("shard", 1)
@@ -187,6 +189,7 @@ func TestAShardThatDoesNotBalanceIsMendedByItself(t *testing.T) {
 // keeper finds that, and the rebuild writes it from what the instance that
 // promised it remembers.
 func TestAnEntryTakenOutOfTheStreamIsFoundAndItsOrderWritten(t *testing.T) {
+	t.Parallel()
 	b := openBooks(t)
 	product := uint32(0)
 	for _, c := range []struct {

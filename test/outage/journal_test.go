@@ -31,6 +31,7 @@ func journaling(t *testing.T, dir string) (*engine.Engine, *market.Book) {
 // The disk is full: claims are busy and the ledger sells nothing, and the sale
 // goes on by itself when there is room.
 func TestJournal_FullDiskIsBusyAndHeals(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "disk")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
@@ -124,6 +125,7 @@ func fillDisk(t *testing.T, dir string) (free func()) {
 // Two instances that share a directory would each take the other's promises for
 // its own.
 func TestJournal_SecondInstanceOnOneFolderIsRefused(t *testing.T) {
+	t.Parallel()
 	e, b := journaling(t, t.TempDir())
 	redis := server.Redis(t, server.RedisOptions{})
 	second := engine.New(t, engine.Options{DataDir: e.DataDir, Settings: engine.Join(

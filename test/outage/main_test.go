@@ -5,10 +5,17 @@
 package outage
 
 import (
+	"flag"
 	"os"
 	"testing"
 
 	"seckill/test/engine"
 )
 
-func TestMain(m *testing.M) { os.Exit(engine.Main(m)) }
+func TestMain(m *testing.M) {
+	// The stories that run in parallel wait more than they compute.
+	if err := flag.Set("test.parallel", "4"); err != nil {
+		panic(err)
+	}
+	os.Exit(engine.Main(m))
+}

@@ -19,7 +19,7 @@ func TestOneOfTwoIsKilled(t *testing.T) {
 			victim := s.engines[0]
 			s.during(func(ctx context.Context) {
 				market.Pause(ctx, warmUp)
-				for range 3 {
+				for range 2 {
 					victim.Kill()
 					s.Confirmed(s.sells(ctx))
 					victim.Start()

@@ -9,9 +9,9 @@ import (
 )
 
 const (
-	warmUp     = 1500 * time.Millisecond // of load before a fault
-	outage     = 3 * time.Second         // that a server is away
-	afterwards = 1500 * time.Millisecond // of load after it
+	warmUp     = time.Second     // of load before a fault
+	outage     = 3 * time.Second // that a server is away
+	afterwards = time.Second     // of load after it
 
 	// answerWithin is what a shopper waits at most, whatever Redis does, and
 	// sellWithin how long after its return every instance accepts an order of

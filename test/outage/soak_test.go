@@ -12,7 +12,7 @@ import (
 // soakEnv is how long a soak lasts; unset, it is short.
 const (
 	soakEnv   = "SECKILL_SOAK"
-	soakShort = 5 * time.Second
+	soakShort = 3 * time.Second
 	countGap  = 100 * time.Millisecond // between two counts
 	// undecidedMost is the fraction of counts that may not be able to tell.
 	undecidedMost = 0.01

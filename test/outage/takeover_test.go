@@ -159,6 +159,7 @@ func TestTakeover_TwoSellersSellNoUnitTwice(t *testing.T) {
 // when it turns up, and its buyer reads so. If Redis was closed first, there is no
 // such order.
 func TestTakeover_ReservationThatNobodyHeardOfFailsIfItsUnitIsSold(t *testing.T) {
+	t.Parallel()
 	const last = asyncOne
 	s := open(t, plan{
 		products: []engine.Product{{ID: last, Stock: 1, PerUserLimit: 1, Fallback: string(seckill.FallbackStore)}},
@@ -191,6 +192,7 @@ func TestTakeover_ReservationThatNobodyHeardOfFailsIfItsUnitIsSold(t *testing.T)
 // An instance stops while Redis is frozen, and nobody has written its promises
 // yet. It writes them before it leaves, so that they keep their units.
 func TestTakeover_StoppedInstanceHasWrittenItsPromises(t *testing.T) {
+	t.Parallel()
 	const stock = 10
 	s := open(t, plan{
 		roles:    [][]string{{engine.RoleShop}, {engine.RoleShop, engine.RoleAdmin}, {engine.RoleWorker}},

@@ -25,6 +25,7 @@ const tornBound = 45 * time.Second
 // engine finds that and rebuilds the product without an operator, with
 // reconcile.repair off. Nobody had an answer to the script that was torn.
 func TestTornScript_ProductIsMendedByItself(t *testing.T) {
+	t.Parallel()
 	b := openBooksOn(t, server.RedisOptions{AppendFsync: "always"})
 	const elsewhere = 100 // a product with another stream
 	b.Open(engine.Product{ID: elsewhere, Stock: 20})
