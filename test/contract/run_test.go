@@ -24,7 +24,7 @@ const (
 )
 
 const (
-	examples = "8" // random requests to each operation, beside those made of its every bound
+	examples = "3" // random requests to each operation, beside those made of its every bound
 	seed     = "1"
 	// runWithin is above what any number of examples takes that one waits for.
 	runWithin = time.Hour

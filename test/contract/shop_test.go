@@ -15,6 +15,8 @@ const (
 	ofTheShop = `^/(api/v1/.*|healthz|readyz|openapi\.yaml)$`
 	// ofSales are those that a purchase needs, and the products'.
 	ofSales = `^/api/v1/products(/.*)?$`
+	// ofTokens are those that a challenge decides.
+	ofTokens = `^/api/v1/products/\{id\}/(challenge|token)$`
 	// nobodys is the number of an order that there is not.
 	nobodys = "SK01M757NBG70000008J6JNWTNKR"
 )
@@ -30,16 +32,17 @@ func TestTheShopKeepsItsWordToBuyers(t *testing.T) {
 }
 
 // A purchase needs a token, and the token a challenge: one that anybody answers,
-// so that every step is reached, and one that a program does not.
+// so that every step is reached, and one that a program does not. The second
+// changes nothing about a purchase.
 func TestTheShopKeepsItsWordAboutTokens(t *testing.T) {
 	theTool(t)
-	for _, kind := range []string{"none", "image"} {
+	for kind, paths := range map[string]string{"none": ofSales, "image": ofTokens} {
 		t.Run(kind, func(t *testing.T) {
 			e := engine.Start(t, engine.Options{Settings: map[string]string{
 				"token.required": "true", "challenge.kind": kind, "challenge.per_buyer_per_minute": "10000",
 			}})
 			openSales(t, e)
-			hold(t, run{url: e.ShopURL, paths: ofSales, auth: signedIn(t, "ann", "bob"), orders: []string{nobodys}})
+			hold(t, run{url: e.ShopURL, paths: paths, auth: signedIn(t, "ann", "bob"), orders: []string{nobodys}})
 		})
 	}
 }

@@ -105,7 +105,7 @@ func TestUnderOverloadGoodputStaysAndWaitingIsBounded(t *testing.T) {
 			if broken != nil {
 				t.Fatal(broken)
 			}
-			t.Skip("other work on this machine took the time that the ledger is allowed: nothing is shown")
+			t.Skip("MISSING: time of this machine: other work took what the ledger is allowed, so nothing is shown of an overload")
 		})
 	}
 }
