@@ -17,7 +17,7 @@ func testAcknowledgeMoney(t *testing.T, h Harness) {
 	typed(t, got)
 }
 
-// A gateway that reads a refusal as an acknowledgement never sends the money
+// A gateway that takes a refusal for an acknowledgement never sends the money
 // again. Some gateways read the status, others only the body.
 func testAcknowledgeRefusal(t *testing.T, h Harness) {
 	success := h.Provider.Acknowledge(nil)
@@ -39,7 +39,7 @@ func testAcknowledgeRefusal(t *testing.T, h Harness) {
 			t.Errorf("%v: status %d", refusal, got.Status)
 		}
 		if got.Status == success.Status && string(got.Body) == string(success.Body) {
-			t.Errorf("%v is answered as recorded money is: %d %q", refusal, got.Status, got.Body)
+			t.Errorf("%v gets the answer of recorded money: %d %q", refusal, got.Status, got.Body)
 		}
 		typed(t, got)
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// back is where buyers return to.
+// back is the address to which buyers return.
 const back = "https://shop.example/#/orders/SK1"
 
 var namePattern = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,31}$`)
@@ -55,7 +55,7 @@ func testBeginRepeated(t *testing.T, h Harness) {
 	callback := h.Pay(t, session)
 	notice, err := h.Provider.Notice(t.Context(), callback.Header, callback.Body)
 	if err != nil || notice.OrderNo != order.OrderNo.String() {
-		t.Errorf("the last address cannot be paid at: %+v, %v", notice, err)
+		t.Errorf("the buyer cannot pay at the last address: %+v, %v", notice, err)
 	}
 }
 

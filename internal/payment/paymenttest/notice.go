@@ -11,7 +11,7 @@ import (
 	"seckill/internal/payment"
 )
 
-// sample is money whose callback the tests below handle.
+// sample returns a payment and its callback.
 func sample(t *testing.T, h Harness) (payment.Notice, Callback) {
 	t.Helper()
 	money := number(t).money(0, 699900)
@@ -61,7 +61,7 @@ func testNoticeRepeated(t *testing.T, h Harness) {
 	}
 }
 
-// refuse expects that nobody takes the callback for the gateway's.
+// refuse checks that the provider does not accept the callback as authentic.
 func refuse(t *testing.T, h Harness, callback Callback, what string) {
 	t.Helper()
 	notice, err := h.Provider.Notice(t.Context(), callback.Header, callback.Body)
@@ -106,8 +106,8 @@ func testNoticeUnsigned(t *testing.T, h Harness) {
 	}
 }
 
-// signs reports whether a change of the header has to be noticed: headers of
-// the transport are nobody's signature.
+// signs reports whether a change of the header must be noticed. Transport
+// headers are not signed.
 func signs(header string) bool {
 	switch header {
 	case "Content-Type", "Content-Length", "User-Agent", "Accept", "Accept-Encoding", "Date":

@@ -1,5 +1,5 @@
 // Package paymenttest is the conformance suite of payment.Provider. An adapter
-// is done when it passes, against its gateway or the gateway's own sandbox.
+// is done when it passes, with its gateway or the gateway's own sandbox.
 package paymenttest
 
 import (
@@ -11,29 +11,29 @@ import (
 	"seckill/internal/payment"
 )
 
-// Harness is a provider together with the gateway behind it. The suite plays
-// the buyer and the shop; the harness lets it see the gateway's side.
+// Harness is a provider and the gateway behind it. The suite acts as buyer and
+// shop; the harness gives access to the gateway's side.
 type Harness struct {
 	Provider payment.Provider
 
-	// Callback lets the gateway take the given money and returns the callback
-	// that it sends for it. The suite does not set Notice.Provider.
+	// Callback makes the gateway take the money, and returns the callback that
+	// it sends. The suite does not set Notice.Provider.
 	Callback func(t testing.TB, money payment.Notice) Callback
 
-	// Sign returns the callback that the gateway would send if content, which
-	// may be any nonsense, were what it has to say.
+	// Sign returns the callback that the gateway would send with this content,
+	// which may be invalid.
 	Sign func(t testing.TB, content []byte) Callback
 
-	// Pay goes to the session's address, pays there as a buyer does, and
-	// returns the callback that the gateway sends.
+	// Pay pays at the session's address like a buyer, and returns the callback
+	// that the gateway sends.
 	Pay func(t testing.TB, session payment.Session) Callback
 
-	// Returned is the money that the gateway has given back under a refund id,
-	// in cents, all calls together.
+	// Returned is the money in cents that the gateway has returned for a refund
+	// id, over all calls.
 	Returned func(t testing.TB, refundID string) int64
 }
 
-// Callback is what a gateway sends to the shop.
+// Callback is a request from the gateway to the shop.
 type Callback struct {
 	Header http.Header
 	Body   []byte
@@ -43,7 +43,8 @@ func (c Callback) clone() Callback {
 	return Callback{Header: c.Header.Clone(), Body: append([]byte(nil), c.Body...)}
 }
 
-// Run runs the suite. open is called once per test and cleans up by t.Cleanup.
+// Run runs the suite. It calls open once per test; open cleans up with
+// t.Cleanup.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	for _, tc := range []struct {
 		promise string
@@ -64,16 +65,16 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"a refund returns the money", testRefund},
 		{"a refund repeated returns the money once", testRefundRepeated},
 		{"a refund repeated at the same time returns the money once", testRefundConcurrent},
-		{"a refund whose answer was not heard is repeated safely", testRefundUnheard},
+		{"a refund whose answer was lost is repeated safely", testRefundUnheard},
 		{"a refund id does not serve for other money", testRefundOtherMoney},
-		{"refunds with ids of their own return money each", testRefundsApart},
+		{"refunds with different ids each return money", testRefundsApart},
 	} {
 		t.Run(tc.promise, func(t *testing.T) { tc.test(t, open(t)) })
 	}
 }
 
-// The suite's numbers grow, so that a gateway that outlives one test does not
-// mistake one order or trade for another.
+// The numbers of a suite are unique over all runs, so that a gateway that
+// outlives a test never sees an old order or trade number.
 type numbers struct{ base uint64 }
 
 func number(t testing.TB) numbers {
@@ -84,7 +85,7 @@ func number(t testing.TB) numbers {
 	return numbers{base: hash ^ uint64(time.Now().UnixNano())}
 }
 
-// order is a pending order with half an hour left.
+// order makes a pending order with half an hour left.
 func (n numbers) order(i int, priceCents int64, quantity int) *seckill.Order {
 	now := time.Now().UTC().Truncate(time.Millisecond)
 	return &seckill.Order{
@@ -94,7 +95,7 @@ func (n numbers) order(i int, priceCents int64, quantity int) *seckill.Order {
 	}
 }
 
-// money is a payment that the gateway took.
+// money makes a payment that the gateway took.
 func (n numbers) money(i int, cents int64) payment.Notice {
 	order := n.order(i, cents, 1)
 	return payment.Notice{

@@ -8,7 +8,7 @@ import (
 	"seckill/internal/payment"
 )
 
-// owed is a refund of part of some money that the gateway holds.
+// owed makes a refund of half of a payment that the gateway took.
 func owed(t *testing.T, h Harness, i int, cents int64) payment.Refund {
 	t.Helper()
 	money := number(t).money(i, 2*cents)
@@ -45,8 +45,8 @@ func testRefundRepeated(t *testing.T, h Harness) {
 	returned(t, h, refund.ID, refund.AmountCents)
 }
 
-// A call that loses against another of the same id may fail, as long as
-// calling again then settles it.
+// A call may fail because another one with the same id runs. Then a later call
+// must succeed.
 func testRefundConcurrent(t *testing.T, h Harness) {
 	refund := owed(t, h, 0, 699900)
 	var wg sync.WaitGroup
@@ -80,13 +80,13 @@ func testRefundOtherMoney(t *testing.T, h Harness) {
 	}
 	more := refund
 	more.AmountCents++
-	_ = h.Provider.Refund(t.Context(), more) // refused or taken for the first: no money either way
+	_ = h.Provider.Refund(t.Context(), more) // refused, or taken for the first: no money is returned in either case
 	returned(t, h, refund.ID, refund.AmountCents)
 }
 
 func testRefundsApart(t *testing.T, h Harness) {
 	first := owed(t, h, 0, 100)
-	second := first // the other half of the same trade
+	second := first // the other half of the same payment
 	second.ID += "b"
 	third := owed(t, h, 1, 300)
 	for _, refund := range []payment.Refund{first, second, third} {

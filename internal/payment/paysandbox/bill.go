@@ -12,18 +12,19 @@ import (
 	"seckill"
 )
 
-// bill is what the page asks the buyer to pay. It travels in the address, signed,
-// so that no field can be altered. The page's button posts to the same address.
+// bill is the payment that the page asks for. The page's address contains it
+// with a signature, so that no field can be changed. The page's button posts to
+// the same address.
 type bill struct {
 	orderNo     seckill.OrderNo
 	amountCents int64
 	currency    string
 	expires     time.Time // to the millisecond
-	back        string    // where the buyer returns to; "" for the order's place on the shop's page
+	back        string    // return address of the buyer; "" for the order on the shop's page
 }
 
-// What is signed begins with its purpose, so that an address does not serve as a
-// callback, whose body begins with a brace.
+// Signed data begins with its purpose, so that an address cannot be used as a
+// callback. The body of a callback begins with a brace.
 const (
 	purposeAddress = "sandbox address"
 	purposeTrade   = "sandbox trade"
@@ -34,13 +35,13 @@ var (
 	errExpired = errors.New("pay address has expired")
 )
 
-// message is what is signed of a bill for a purpose. No field can hold a line
-// break but the last one, so no two bills read alike.
+// message returns the signed bytes of a bill. Only the last field can contain a
+// line break, so two different bills never have the same bytes.
 func message(purpose string, b bill) []byte {
 	return fmt.Appendf(nil, "%s\n%s\n%d\n%s\n%d\n%s", purpose, b.orderNo, b.amountCents, b.currency, b.expires.UnixMilli(), b.back)
 }
 
-// pageURL is the signed address of the page.
+// pageURL returns the signed address of the page.
 func (s *Sandbox) pageURL(b bill) string {
 	sum := s.ring.Sign(message(purposeAddress, b))
 	return PagePath + "?" + url.Values{
@@ -54,7 +55,7 @@ func (s *Sandbox) pageURL(b bill) string {
 }
 
 // readBill reads the fields of an address and checks signature and expiry. With
-// errExpired the bill is good otherwise.
+// errExpired the bill is valid otherwise.
 func (s *Sandbox) readBill(fields url.Values) (bill, error) {
 	b := bill{back: fields.Get("back")}
 	var err error
@@ -82,8 +83,8 @@ func (s *Sandbox) readBill(fields url.Values) (bill, error) {
 	return b, nil
 }
 
-// tradeNo is the trade that a press of the page makes: 28 characters, the same for
-// every press.
+// tradeNo returns the trade number of a payment: 28 characters, the same each
+// time the button is pressed.
 func (s *Sandbox) tradeNo(b bill) string {
 	sum := s.ring.Sign(message(purposeTrade, b))
 	return "SB" + base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:16])

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// maxBodyBytes is far above any callback: five short members.
+	// maxBodyBytes is far above any callback: five short fields.
 	maxBodyBytes = 4 << 10
-	// maxNumberBytes bounds order and trade numbers, as the store's columns do.
+	// maxNumberBytes bounds order and trade numbers, like the store's columns.
 	maxNumberBytes = 64
-	// maxAmountCents is the dearest order there can be.
+	// maxAmountCents is the highest amount of an order.
 	maxAmountCents = seckill.MaxPriceCents * seckill.MaxPerUserLimit
 
 	defaultCurrency = "CNY"
@@ -44,7 +44,7 @@ func (s *Sandbox) Notice(_ context.Context, header http.Header, body []byte) (pa
 }
 
 // Acknowledge answers recorded money with {"result":"ok"}, and a refusal with
-// the shop API's problem document.
+// the problem document of the shop API.
 func (s *Sandbox) Acknowledge(refusal error) payment.Acknowledgement {
 	if refusal != nil {
 		return payment.Acknowledgement{}
@@ -61,7 +61,8 @@ func (s *Sandbox) authentic(header http.Header, body []byte) bool {
 	return err == nil && s.ring.Verify(body, signature)
 }
 
-// readNotice takes an object of exactly the known members, in their one spelling.
+// readNotice accepts an object with exactly the known members, in exactly this
+// spelling.
 func readNotice(body []byte) (payment.Notice, error) {
 	notice := payment.Notice{Provider: Name, Currency: defaultCurrency}
 	if len(body) > maxBodyBytes {
@@ -121,7 +122,8 @@ func setMember(notice *payment.Notice, member string, value []byte) error {
 	return fmt.Errorf("%.64q is unknown", member)
 }
 
-// checkNumber takes visible ASCII: the numbers of gateways have nothing else.
+// checkNumber accepts visible ASCII only: gateways use nothing else in their
+// numbers.
 func checkNumber(member, text string) error {
 	if len(text) < 1 || len(text) > maxNumberBytes {
 		return fmt.Errorf("%s must have 1 to %d bytes", member, maxNumberBytes)
@@ -146,7 +148,7 @@ func checkCurrency(text string) error {
 	return nil
 }
 
-// callback makes the callback for a paid bill.
+// callback makes the callback of a paid bill.
 func (s *Sandbox) callback(b bill, tradeNo string) (http.Header, []byte, error) {
 	body, err := json.Marshal(struct {
 		OrderNo     seckill.OrderNo `json:"order_no"`

@@ -16,22 +16,22 @@ import (
 	"seckill/internal/api"
 )
 
-// deliverTimeout is how long the buyer looks at a pressed button at most.
+// deliverTimeout bounds how long the buyer waits after pressing the button.
 const deliverTimeout = 10 * time.Second
 
 //go:embed page.html page.css
 var files embed.FS
 
-// page is the drawn page: template, style, and the policy that allows exactly
-// that style and no script at all.
+// page is the pay page: template, style, and a content security policy that
+// allows exactly this style and no script.
 type page struct {
 	sandbox  *Sandbox
 	template *template.Template
 	style    template.CSS
-	policy   string // up to where forms may lead
+	policy   string // up to the targets of forms
 }
 
-// Page is the pay page, to be served at PagePath. GET draws it; POST pays:
+// Page returns the pay page, to be served at PagePath. GET shows it. POST pays:
 // it delivers a signed callback and sends the buyer back to the order.
 func (s *Sandbox) Page() http.Handler {
 	style, err := files.ReadFile("page.css")
@@ -65,8 +65,8 @@ func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// pay delivers the callback of a pressed page. When that fails the page comes
-// again: pressing once more cannot pay twice.
+// pay delivers the callback after the button is pressed. If that fails, the
+// page is shown again: pressing again cannot pay twice.
 func (p *page) pay(w http.ResponseWriter, r *http.Request, lang seckill.Lang, b bill) {
 	if err := p.sandbox.press(r.Context(), b); err != nil {
 		p.sandbox.log.WarnContext(r.Context(), "sandbox payment not delivered", "order_no", b.orderNo.String(), "error", err)
@@ -83,8 +83,8 @@ func (p *page) pay(w http.ResponseWriter, r *http.Request, lang seckill.Lang, b 
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// press makes the callback and delivers it, also when the buyer has left the
-// page meanwhile: a pressed button counts.
+// press makes and delivers the callback, even if the buyer leaves the page
+// meanwhile.
 func (s *Sandbox) press(ctx context.Context, b bill) error {
 	header, body, err := s.callback(b, s.tradeNo(b))
 	if err != nil {
@@ -98,7 +98,7 @@ func (s *Sandbox) press(ctx context.Context, b bill) error {
 	return nil
 }
 
-// orderURL is where the buyer returns to.
+// orderURL returns the address to which the buyer returns.
 func orderURL(b bill) string {
 	if b.back != "" {
 		return b.back
@@ -106,9 +106,9 @@ func orderURL(b bill) string {
 	return "/#/orders/" + b.orderNo.String()
 }
 
-// formTargets are where a pressed page may lead, as the policy says it: here,
-// and where the order is shown, which may be a page elsewhere. A browser holds
-// the way back to it too.
+// formTargets returns the addresses that the policy allows after pressing the
+// button: this page, and the page of the order, which may be on another site.
+// Browsers apply the policy to redirects too.
 func formTargets(b bill) string {
 	if u, err := url.Parse(b.back); err == nil && u.Host != "" {
 		return "'self' " + u.Scheme + "://" + u.Host
@@ -116,7 +116,7 @@ func formTargets(b bill) string {
 	return "'self'"
 }
 
-// refuse explains why there is nothing to pay here.
+// refuse shows why the buyer cannot pay here.
 func (p *page) refuse(w http.ResponseWriter, lang seckill.Lang, b bill, err error) {
 	text := textsOf(lang)
 	status, v := http.StatusForbidden, view{Text: text, Problem: text.Altered}
@@ -126,7 +126,7 @@ func (p *page) refuse(w http.ResponseWriter, lang seckill.Lang, b bill, err erro
 	p.draw(w, status, b, v)
 }
 
-// view is what the template draws; without an Amount there is nothing to press.
+// view is the data of the template. Without Amount it shows no button.
 type view struct {
 	Text                     texts
 	Style                    template.CSS
@@ -149,12 +149,12 @@ func (p *page) draw(w http.ResponseWriter, status int, b bill, v view) {
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.Header().Set("Content-Language", v.Text.Tag)
 	w.WriteHeader(status)
-	// Drawing fails only when the buyer has gone: there is nobody to tell.
+	// Execute fails only if the buyer has disconnected.
 	_ = p.template.Execute(w, v)
 }
 
-// head sets what every answer has: an address is a bearer of money, so it is
-// neither kept nor told to others.
+// head sets the headers of every answer. An address allows a payment, so it is
+// neither cached nor sent as a referrer.
 func (p *page) head(w http.ResponseWriter, b bill) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", p.policy+formTargets(b))

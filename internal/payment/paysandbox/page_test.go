@@ -48,7 +48,7 @@ func get(t testing.TB, address, acceptLanguage string) answer {
 	return do(t, request)
 }
 
-// press presses the button of the page, which posts to the page's own address.
+// press presses the button of the page, which posts to the address of the page.
 func (s *shop) press(t testing.TB, address, acceptLanguage string) answer {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, nil)
@@ -72,12 +72,12 @@ func (s *shop) begin(t testing.TB) (*seckill.Order, string) {
 	return order, session.PayURL
 }
 
-func TestPressingPaysAndLeadsBackToTheOrder(t *testing.T) {
+func TestPage_PaysAndReturnsToTheOrder(t *testing.T) {
 	s := open(t)
 	order, address := s.begin(t)
 	back := s.press(t, address, "")
 	if back.StatusCode != http.StatusSeeOther || back.Header.Get("Location") != "/#/orders/"+order.OrderNo.String() {
-		t.Errorf("answered %d to %q", back.StatusCode, back.Header.Get("Location"))
+		t.Errorf("status %d, location %q", back.StatusCode, back.Header.Get("Location"))
 	}
 	if len(s.inbox) != 1 {
 		t.Fatalf("%d callbacks", len(s.inbox))
@@ -88,9 +88,9 @@ func TestPressingPaysAndLeadsBackToTheOrder(t *testing.T) {
 	}
 }
 
-// TestAPaymentReturnsWhereItWasToldTo, to a page elsewhere too: the address is
-// signed with the rest, and the policy lets the form lead there.
-func TestAPaymentReturnsWhereItWasToldTo(t *testing.T) {
+// The return address may be on another site. It is part of the signature, and
+// the policy allows the form to lead there.
+func TestPage_ReturnsToTheGivenAddress(t *testing.T) {
 	s := open(t)
 	const back = "https://sale.example/#/orders/SK1?link=abc"
 	session, err := s.Begin(t.Context(), &seckill.Order{
@@ -101,17 +101,17 @@ func TestAPaymentReturnsWhereItWasToldTo(t *testing.T) {
 	}
 	page := get(t, session.PayURL, "")
 	if !strings.Contains(page.body, `href="`+html.EscapeString(back)+`"`) {
-		t.Errorf("no way back on the page: %s", page.body)
+		t.Errorf("no link back on the page: %s", page.body)
 	}
 	if policy := page.Header.Get("Content-Security-Policy"); !strings.HasSuffix(policy, "form-action 'self' https://sale.example") {
 		t.Errorf("policy %q", policy)
 	}
 	if paid := s.press(t, session.PayURL, ""); paid.StatusCode != http.StatusSeeOther || paid.Header.Get("Location") != back {
-		t.Errorf("answered %d to %q", paid.StatusCode, paid.Header.Get("Location"))
+		t.Errorf("status %d, location %q", paid.StatusCode, paid.Header.Get("Location"))
 	}
 }
 
-func TestPressingAgainIsTheSameTrade(t *testing.T) {
+func TestPage_PressingAgainIsTheSameTrade(t *testing.T) {
 	s := open(t)
 	_, address := s.begin(t)
 	s.press(t, address, "")
@@ -130,7 +130,7 @@ func TestPressingAgainIsTheSameTrade(t *testing.T) {
 	}
 }
 
-func TestNoFieldCanBeAltered(t *testing.T) {
+func TestPage_RefusesAlteredFields(t *testing.T) {
 	s := open(t)
 	_, address := s.begin(t)
 	parsed, _ := url.Parse(address)
@@ -141,7 +141,7 @@ func TestNoFieldCanBeAltered(t *testing.T) {
 		for what, value := range map[string]string{"altered": value, "empty": "", "nonsense": "\n<script>"} {
 			query := parsed.Query()
 			if query.Get(name) == value {
-				continue // as it was
+				continue // unchanged
 			}
 			query.Set(name, value)
 			altered := s.url + PagePath + "?" + query.Encode()
@@ -158,7 +158,7 @@ func TestNoFieldCanBeAltered(t *testing.T) {
 	}
 }
 
-func TestAnExpiredAddressIsGone(t *testing.T) {
+func TestPage_ExpiredAddressIsGone(t *testing.T) {
 	s := open(t)
 	order, address := s.begin(t)
 	s.now = order.PayBefore
@@ -173,7 +173,7 @@ func TestAnExpiredAddressIsGone(t *testing.T) {
 	}
 }
 
-func TestAFailureIsShownAndCanBePressedAgainForTheSameTrade(t *testing.T) {
+func TestPage_ShowsAFailureAndCanRetryTheSameTrade(t *testing.T) {
 	s := open(t)
 	_, address := s.begin(t)
 	for _, tc := range []struct {
@@ -192,14 +192,14 @@ func TestAFailureIsShownAndCanBePressedAgainForTheSameTrade(t *testing.T) {
 			t.Errorf("%v in %s: %d, %s", tc.fail, tc.lang, page.StatusCode, page.body)
 		}
 		if !strings.Contains(page.body, "<form") {
-			t.Error("it cannot be pressed again")
+			t.Error("the page has no button to press again")
 		}
 	}
 }
 
-func TestThePageSpeaksTheLanguageOfItsReader(t *testing.T) {
+func TestPage_UsesTheAcceptedLanguage(t *testing.T) {
 	s := open(t)
-	s.now = s.now.Truncate(time.Millisecond) // as addresses are
+	s.now = s.now.Truncate(time.Millisecond) // like in addresses
 	_, address := s.begin(t)
 	for accept, want := range map[string]string{
 		"": "en", "en-US,en;q=0.9": "en", "zh-CN,zh;q=0.9,en;q=0.8": "zh", "fr, de;q=0.9, zh;q=0.1": "zh", "fr": "en",
@@ -224,8 +224,8 @@ func TestThePageSpeaksTheLanguageOfItsReader(t *testing.T) {
 
 var stylePattern = regexp.MustCompile(`(?s)<style>(.*?)</style>`)
 
-// The policy allows the style that is sent, by its hash, and nothing else.
-func TestThePolicyAllowsTheStyleAndNoScript(t *testing.T) {
+// The policy allows exactly the style that is sent, by its hash.
+func TestPage_PolicyAllowsTheStyleAndNoScript(t *testing.T) {
 	s := open(t)
 	_, address := s.begin(t)
 	for what, page := range map[string]answer{
@@ -247,7 +247,7 @@ func TestThePolicyAllowsTheStyleAndNoScript(t *testing.T) {
 	}
 }
 
-func TestBadRequestsToThePageChangeNothing(t *testing.T) {
+func TestPage_BadRequestsChangeNothing(t *testing.T) {
 	s := open(t)
 	_, address := s.begin(t)
 	request, _ := http.NewRequestWithContext(t.Context(), http.MethodDelete, address, nil)
@@ -259,7 +259,7 @@ func TestBadRequestsToThePageChangeNothing(t *testing.T) {
 	}
 }
 
-func TestAmountsAreWrittenAsPeopleDo(t *testing.T) {
+func TestAmount_IsFormattedForReaders(t *testing.T) {
 	for _, tc := range []struct {
 		lang     seckill.Lang
 		cents    int64

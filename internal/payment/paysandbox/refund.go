@@ -8,18 +8,18 @@ import (
 	"seckill/internal/payment"
 )
 
-// rememberedRefunds bounds the memory, which is emptied then: about 20 MiB, and
-// far more refunds than are ever repeated late.
+// rememberedRefunds bounds the memory to about 20 MiB; above it the memory is
+// emptied. Late repetitions are far fewer.
 const rememberedRefunds = 1 << 16
 
-// refundMemory knows the refunds made last, so that a repeated one is noticed.
+// refundMemory holds the last refunds, so that a repeated one is recognised.
 type refundMemory struct {
 	mu   sync.Mutex
 	done map[string]payment.Refund
 }
 
-// Refund returns imaginary money, once per id as long as the id is
-// remembered. The same id for other money is refused for good, as gateways do.
+// Refund returns imaginary money, once per remembered id. The same id with
+// other money is refused for good, as real gateways do.
 func (s *Sandbox) Refund(ctx context.Context, refund payment.Refund) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("refund: %w", err)
@@ -51,8 +51,8 @@ func checkRefund(refund payment.Refund) error {
 	return checkCurrency(refund.Currency)
 }
 
-// record notes a refund: fresh if its id is new, same if it is new or was for
-// the same money.
+// record records a refund. fresh means a new id. same means a new id, or the
+// same money as before.
 func (m *refundMemory) record(refund payment.Refund) (fresh, same bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

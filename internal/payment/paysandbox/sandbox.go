@@ -1,13 +1,14 @@
-// Package paysandbox is a payment provider without money: a pay page on the
-// shop's own address, and callbacks signed with a secret that the shop has
-// set. It is what the demo, the load test and the end-to-end tests pay with,
-// and the pattern for a provider of the shop's own.
+// Package paysandbox is a payment provider without real money: a pay page on
+// the shop's own address, and callbacks that are signed with a secret of the
+// shop. The demo, the load test and the end-to-end tests pay with it. It is an
+// example for a provider of the shop's own.
 //
-// It keeps nothing that has to survive: pay addresses carry their own
-// signature, and trade numbers are derived. Refunds move imaginary money,
-// so the only thing a real gateway would have to remember durably, which
-// refund ids it has paid, is remembered in memory up to a bound. After a
-// restart a repeated refund is made again; no order is touched by that.
+// It stores nothing. Addresses of the page are signed, and trade numbers are
+// derived. Refund ids are remembered in memory up to a bound. After a restart a
+// repeated refund is made again, which changes no order.
+//
+//   - sandbox.go: the provider; bill.go: signed addresses; page.go, text.go: the page
+//   - notice.go: callbacks; refund.go: refunds
 package paysandbox
 
 import (
@@ -23,14 +24,15 @@ import (
 )
 
 const (
-	// Name is the provider's name on the wire and in the store.
+	// Name is the provider's name in the API and in the store.
 	Name = "sandbox"
-	// PagePath is where the Page is to be served.
+	// PagePath is the path at which to serve Page.
 	PagePath = "/sandbox/pay"
 	// SignatureHeader carries the hex HMAC-SHA256 of a callback's raw body.
 	SignatureHeader = "X-Signature"
 
-	// openEnded is how long an address serves for an order without pay_before.
+	// openEnded is how long an address is valid for an order without
+	// pay_before.
 	openEnded = 30 * time.Minute
 )
 
@@ -38,12 +40,12 @@ const (
 type Options struct {
 	// Secret signs callbacks and addresses.
 	Secret []byte
-	// BaseURL is the shop's public address without a slash at the end. It is
-	// asked each time, because a server on port 0 learns its address late. An
-	// empty one makes addresses relative.
+	// BaseURL returns the shop's public address without a slash at the end. It
+	// is called each time, because a server on port 0 learns its address late.
+	// If it returns "", addresses are relative.
 	BaseURL func() string
-	// Deliver carries a callback from the page to the shop's notify route. An
-	// error with a seckill code is shown to the buyer in its words.
+	// Deliver sends a callback from the page to the shop's notify route. If the
+	// error has a seckill code, the buyer sees its text.
 	Deliver func(ctx context.Context, header http.Header, body []byte) error
 	Now     func() time.Time
 	Log     *slog.Logger
@@ -73,11 +75,11 @@ func New(o Options) (*Sandbox, error) {
 	}, nil
 }
 
-// Name is "sandbox".
+// Name returns "sandbox".
 func (s *Sandbox) Name() string { return Name }
 
-// Begin makes a signed address of the pay page. It serves until the order
-// expires; nothing is remembered.
+// Begin returns a signed address of the pay page. It is valid until the order
+// expires. Nothing is stored.
 func (s *Sandbox) Begin(_ context.Context, order *seckill.Order, back string) (payment.Session, error) {
 	expires := order.PayBefore
 	if expires.IsZero() {

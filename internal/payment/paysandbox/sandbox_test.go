@@ -28,7 +28,7 @@ type shop struct {
 	*Sandbox
 	now   time.Time
 	inbox []paymenttest.Callback
-	fail  error // what Deliver answers
+	fail  error // the result of Deliver
 	log   bytes.Buffer
 	url   string
 }
@@ -58,14 +58,14 @@ func open(t testing.TB) *shop {
 	return s
 }
 
-// signature is made as a shop's cashier makes it.
+// signature signs like a shop's cashier.
 func signature(secret, body []byte) string {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write(body)
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// signed is a callback with any content.
+// signed makes a callback with any content.
 func signed(content []byte) paymenttest.Callback {
 	header := http.Header{}
 	header.Set(SignatureHeader, signature(secret, content))
@@ -91,11 +91,11 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// The wire of the callback is fixed: shops and tests sign it themselves. The
-// signature here is that of
+// The format of the callback is fixed, because shops and tests sign it
+// themselves. The signature here is the output of
 //
 //	printf '%s' "$body" | openssl dgst -sha256 -hmac "the sandbox's secret"
-func TestTheCallbackWireIsFixed(t *testing.T) {
+func TestNotice_FormatIsFixed(t *testing.T) {
 	s := open(t)
 	body := []byte(`{"order_no":"SK01","trade_no":"T1","amount_cents":699900}`)
 	callback := paymenttest.Callback{Header: http.Header{"X-Signature": {
@@ -107,7 +107,7 @@ func TestTheCallbackWireIsFixed(t *testing.T) {
 		t.Errorf("read %+v, %v, want %+v", notice, err, want)
 	}
 	if signature(secret, body) != callback.Header.Get(SignatureHeader) {
-		t.Error("Signature makes another one")
+		t.Error("the signature differs")
 	}
 	callback.Header.Set(SignatureHeader, strings.ToUpper(signature(secret, body)))
 	if _, err := s.Notice(t.Context(), callback.Header, body); err != nil {
@@ -123,7 +123,7 @@ func TestTheCallbackWireIsFixed(t *testing.T) {
 	}
 }
 
-func TestNoticeTakesExactlyTheKnownMembers(t *testing.T) {
+func TestNotice_AcceptsExactlyTheKnownFields(t *testing.T) {
 	const base = `"order_no":"SK1","trade_no":"T1","amount_cents":1`
 	for _, tc := range []struct {
 		name, body string
@@ -174,7 +174,7 @@ func TestNoticeTakesExactlyTheKnownMembers(t *testing.T) {
 	}
 }
 
-func TestRefundsAreLoggedOnceAndRefusedWhenTheyMakeNoSense(t *testing.T) {
+func TestRefund_IsLoggedOnceAndInvalidOnesAreRefused(t *testing.T) {
 	s := open(t)
 	good := payment.Refund{ID: "R1", TradeNo: "T1", OrderNo: "SK1", AmountCents: 100, Currency: "CNY", Reason: "late"}
 	for range 3 {
@@ -205,7 +205,7 @@ func TestRefundsAreLoggedOnceAndRefusedWhenTheyMakeNoSense(t *testing.T) {
 	}
 }
 
-func TestRememberedRefundsStayInBound(t *testing.T) {
+func TestRefund_MemoryIsBounded(t *testing.T) {
 	var m refundMemory
 	refund := func(i int) payment.Refund {
 		return payment.Refund{ID: fmt.Sprint(i), TradeNo: "T", AmountCents: 1, Currency: "CNY"}
@@ -224,7 +224,7 @@ func TestRememberedRefundsStayInBound(t *testing.T) {
 	}
 }
 
-func TestAnOrderWithoutDeadlineCanBePaidForHalfAnHour(t *testing.T) {
+func TestBegin_OrderWithoutDeadlineIsPayableForHalfAnHour(t *testing.T) {
 	s := open(t)
 	session, err := s.Begin(t.Context(), &seckill.Order{OrderNo: seckill.NewOrderNo(s.now, 1, 1), PriceCents: 1, Quantity: 1, Currency: "CNY"}, "")
 	if err != nil || !session.ExpiresAt.Equal(s.now.Add(openEnded).Truncate(time.Millisecond)) {
@@ -258,7 +258,7 @@ func FuzzNotice(f *testing.F) {
 	})
 }
 
-// Returned is the cents returned under a refund id, 0 when it is not
+// Returned returns the cents returned for a refund id, or 0 if it is not
 // remembered.
 func (s *Sandbox) Returned(refundID string) int64 {
 	s.refunds.mu.Lock()

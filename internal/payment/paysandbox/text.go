@@ -9,7 +9,7 @@ import (
 	"seckill"
 )
 
-// texts are the page's words in one language.
+// texts are the texts of the page in one language.
 type texts struct {
 	Tag                       string
 	Title, Notice             string
@@ -52,8 +52,8 @@ func (t texts) minutes(left time.Duration) string {
 	return fmt.Sprintf(t.minutesFormat, int(left/time.Minute))
 }
 
-// amount writes cents as people do, and as the shopper's page does: ¥6,999.00,
-// which is CN¥6,999.00 in English, or USD 12.50.
+// amount formats cents like the shopper's page: ¥6,999.00, in English
+// CN¥6,999.00, or USD 12.50.
 func (t texts) amount(cents int64, currency string) string {
 	digits := strconv.FormatInt(cents/100, 10)
 	var b strings.Builder
