@@ -8,9 +8,9 @@ import (
 	"seckill/internal/ledger"
 )
 
-// audit has the ledger count its marks. Figures that agree say nothing about a
-// mark that is gone. Where there are too many marks to read in auditBudget there
-// is no verdict on them.
+// audit counts the marks of the ledger. Figures may be balanced although a mark
+// is gone. If the marks cannot be counted within auditBudget, there is no
+// result for them.
 func (r *Reconciler) audit(ctx context.Context, c *cut) error {
 	p := &c.after.Product
 	if p.Epoch == 0 || p.SoldByStore() {
@@ -41,8 +41,8 @@ func (r *Reconciler) auditMarks(ctx context.Context, c *cut) error {
 	return nil
 }
 
-// count counts the marks of a shard. A difference is one that two counts in a
-// row agree upon: a mark may be read twice.
+// count counts the marks of a shard. It reports a difference only if two counts
+// in a row show the same one, because a count may read a mark twice.
 func (r *Reconciler) count(ctx context.Context, shard ledger.Shard) (ledger.Audit, error) {
 	last, err := r.Ledger.Audit(ctx, shard)
 	if err != nil || !differs(last) {

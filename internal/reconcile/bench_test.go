@@ -20,8 +20,8 @@ import (
 	"seckill/test/server"
 )
 
-// BenchmarkReconcile counts a sale at rest of as many orders as -benchtime
-// says, Nx, on Redis and MariaDB.
+// BenchmarkReconcile counts a sale at rest on Redis and MariaDB. The number of
+// orders is N of -benchtime Nx.
 func BenchmarkReconcile(b *testing.B) {
 	const batch = 1000
 	orders := (b.N + batch - 1) / batch * batch

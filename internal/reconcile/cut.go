@@ -13,25 +13,25 @@ import (
 	"seckill/internal/store"
 )
 
-// cut is one reading of store, ledger and store again (protocol 6): what the
-// ledger held in between must lie in the bracket that the two store readings
-// span, however much traffic went on.
+// cut is one reading of the store, the ledger, and the store again (protocol
+// 6). The ledger's figures must be within the bracket of the two store
+// readings, even under traffic.
 type cut struct {
 	before, after store.Figures
 	shards        []ledger.Figures
 	queued        int64 // reservations that were not acknowledged at the end
-	// settled is false when the deadline passed, or the epoch changed, before
-	// the bracket could close: then one cannot tell.
+	// settled is false if the deadline passed, or the epoch changed, before the
+	// bracket was closed. Then the result is unknown.
 	settled bool
-	// stray is set when, at one instant, units were sent that were neither
-	// received nor in an open record.
+	// stray means: at one instant, units were sent that were neither received
+	// nor in an open record.
 	stray bool
-	// audits are what the ledger's own marks say, of those shards that differ
-	// from their figures.
+	// audits holds the counted marks of shards where they differ from the
+	// figures.
 	audits map[int]ledger.Audit
 }
 
-// cut reads until it settles or the deadline passes.
+// cut reads until a cut settles or the deadline passes.
 func (r *Reconciler) cut(ctx context.Context, product uint32) (*cut, error) {
 	deadline := time.Now().Add(r.Deadline)
 	ticker := time.NewTicker(cutPoll)
@@ -60,7 +60,7 @@ func (r *Reconciler) tryCut(ctx context.Context, product uint32, deadline time.T
 	}
 	p := &c.before.Product
 	if p.SoldByStore() {
-		c.after, c.settled = c.before, true // one snapshot of the store is the whole sale
+		c.after, c.settled = c.before, true // one snapshot of the store shows the whole sale
 		return c, nil
 	}
 	for i := range p.Shards {
@@ -76,7 +76,7 @@ func (r *Reconciler) tryCut(ctx context.Context, product uint32, deadline time.T
 	return c, r.findStray(ctx, c)
 }
 
-// readShard reads a shard of the product.
+// readShard reads one shard of the product.
 func (r *Reconciler) readShard(ctx context.Context, p *seckill.Product, index int) (ledger.Figures, error) {
 	ctx, cancel := context.WithTimeout(ctx, readDeadline)
 	defer cancel()
@@ -98,8 +98,9 @@ func (r *Reconciler) readQueue(ctx context.Context, product uint32) (queue.Stats
 }
 
 // findStray looks for transfers that lost units. Shards are read one after the
-// other, so that a transfer may be seen at one end only. Figures that a second
-// reading shows unchanged all held at once, between the two.
+// other, so the two ends of a transfer may be read at different times. If a
+// second reading shows the same figures, they all held at one instant between
+// the two readings.
 func (r *Reconciler) findStray(ctx context.Context, c *cut) error {
 	if !strayed(c.shards) {
 		return nil
@@ -119,8 +120,8 @@ func (r *Reconciler) findStray(ctx context.Context, c *cut) error {
 	return nil
 }
 
-// strayed reports whether units were sent that were not received, with no
-// record open that says where they are.
+// strayed reports whether units were sent and not received, without an open
+// record for them.
 func strayed(shards []ledger.Figures) bool {
 	var transit int64
 	for i := range shards {
@@ -132,8 +133,8 @@ func strayed(shards []ledger.Figures) bool {
 	return transit != 0
 }
 
-// closeBracket waits until the store has rows for all that the ledger held, or
-// the queue was seen empty, and reads the store a last time.
+// closeBracket waits until the store has rows for everything that the ledger
+// held, or until the queue is empty. Then it reads the store a last time.
 func (r *Reconciler) closeBracket(ctx context.Context, c *cut, deadline time.Time) error {
 	product := c.before.Product.ID
 	ticker := time.NewTicker(cutPoll)
@@ -144,8 +145,8 @@ func (r *Reconciler) closeBracket(ctx context.Context, c *cut, deadline time.Tim
 			return err
 		}
 		c.queued = queued.Reservations
-		// The queue is read before the store: what it no longer has, the store
-		// then shows.
+		// Read the queue before the store: an entry that has left the queue is
+		// then in the store.
 		if c.after, err = r.Store.Figures(ctx, product); err != nil {
 			return err
 		}
@@ -171,9 +172,9 @@ func (r *Reconciler) closeBracket(ctx context.Context, c *cut, deadline time.Tim
 	}
 }
 
-// keptShards reports whether the ledger still has what it had when it was read.
-// A queue that is empty because it was lost, with its ledger, shows nothing of
-// what becomes of the orders that were in it.
+// keptShards reports whether the ledger still has everything that it had when
+// it was read. A queue may be empty because it was lost together with its
+// ledger. Then nothing is known about its orders.
 func (r *Reconciler) keptShards(ctx context.Context, c *cut) (bool, error) {
 	for i := range c.shards {
 		now, err := r.readShard(ctx, &c.before.Product, i)
@@ -187,9 +188,8 @@ func (r *Reconciler) keptShards(ctx context.Context, c *cut) (bool, error) {
 	return true, nil
 }
 
-// setBack reports whether a shard shows that it was lost, or closed for that,
-// since it was read: its counters only grow, and only a release takes orders
-// away.
+// setBack reports whether a shard was lost, or closed because of a loss, since
+// it was read. Its counters only grow, and only a release removes orders.
 func setBack(then, now *ledger.Figures) bool {
 	return now.Epoch != then.Epoch || then.Open && !now.Open ||
 		now.Releases < then.Releases || now.Sent < then.Sent || now.Received < then.Received ||
@@ -228,7 +228,7 @@ func shardOf(f store.Figures, index int) store.ShardFigures {
 	return store.ShardFigures{Index: index}
 }
 
-// violations are the promises that this cut shows broken.
+// violations returns the promises that this cut shows broken.
 func (c *cut) violations() []api.Violation {
 	var found []api.Violation
 	add := func(promise string, expected, got any, format string, args ...any) {
@@ -249,16 +249,16 @@ func (c *cut) violations() []api.Violation {
 	return found
 }
 
-// bracket is what a shard's marked units may be (protocol 6).
+// bracket returns the allowed range of a shard's marked units (protocol 6).
 func (c *cut) bracket(shard int) (low, high int64) {
 	low = shardOf(c.before, shard).Rows - shardOf(c.after, shard).Dead
 	high = shardOf(c.after, shard).Rows - shardOf(c.before, shard).SettledDead
 	return low, high
 }
 
-// ownFault reports whether the ledger contradicts itself, or lacks what the store
-// has. A ledger that holds more than the store may be the last to know orders
-// that a restored store has lost: there a person judges.
+// ownFault reports whether the ledger contradicts itself, or lacks orders of
+// the store. If the ledger holds more than the store, an operator must decide:
+// the store may be a restored copy, and only the ledger knows its lost orders.
 func (c *cut) ownFault() bool {
 	fault := c.stray || len(c.audits) > 0
 	for i := range c.shards {
@@ -279,9 +279,8 @@ func (c *cut) checkLedger(add func(promise string, expected, got any, format str
 		if !f.Balanced() {
 			add("I5", f.Allotted+f.Received-f.Sent, f.Available+f.Marked, "shard %d: available + marked = allotted + received - sent", i)
 		}
-		// The limit is fixed by the first preheat, so that of every epoch is the
-		// product's; a raised one would have the ledger promise what the store then
-		// refuses.
+		// The first preheat fixes the limit for all epochs. With a higher
+		// limit, the ledger would promise orders that the store refuses.
 		if limit := c.after.Product.PerUserLimit; f.Limit != limit {
 			add("I3", limit, f.Limit, "shard %d: the limit per buyer is the product's", i)
 		}
@@ -300,14 +299,15 @@ func (c *cut) checkLedger(add func(promise string, expected, got any, format str
 	if c.stray {
 		add("I5", sent, received, "units sent = units received when no transfer is open")
 	}
-	// Offered alone would not show a change up and one down between the readings.
+	// Compare the counts of changes too: a change up and one down leave the
+	// offered units equal.
 	steady := c.before.OpenChanges == 0 && c.after.OpenChanges == 0 && c.before.Changes == c.after.Changes
 	if want := c.after.Product.Offered; steady && total != want {
 		add("I5", want, total, "available + reserved + in transit = offered")
 	}
 }
 
-// figures are the numbers behind the verdict.
+// figures returns the numbers of the report.
 func (c *cut) figures() map[string]int64 {
 	p := &c.after.Product
 	m := map[string]int64{

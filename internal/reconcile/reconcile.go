@@ -1,5 +1,8 @@
-// Package reconcile is stage ⑩: it counts a sale to the last unit, at a cut
-// through ledger, queue and store, while traffic goes on.
+// Package reconcile is stage ⑩: it counts a sale to the last unit, with a
+// consistent cut through ledger, queue and store, while traffic goes on.
+//
+//   - reconcile.go: runs and reports; cut.go: the cut of protocol 6; audit.go: counts marks
+//   - repair.go: repairs with one safe result
 package reconcile
 
 import (
@@ -19,39 +22,39 @@ import (
 
 const (
 	cutPoll = 20 * time.Millisecond
-	// readDeadline bounds one reading of the ledger, or of the queue. Who asks for a
-	// report while they are away is told so, and does not wait for their return.
+	// readDeadline bounds one reading of the ledger or the queue. If one is
+	// away, the report fails soon instead of waiting for it.
 	readDeadline = 5 * time.Second
-	// checkDeadline bounds the walks over marks and rows that follow the cut.
+	// checkDeadline bounds the checks of marks and rows after the cut.
 	checkDeadline = 60 * time.Second
-	// auditBudget is the time in which the marks of a product are counted, and
-	// auditTries how often those of a shard are counted before there is no verdict.
+	// auditBudget bounds the count of a product's marks. auditTries is how
+	// often the marks of a shard are counted before there is no result.
 	auditBudget = 40 * time.Second
 	auditTries  = 4
 	// findingsMost bounds the findings of one kind in a report.
 	findingsMost = 20
-	// repairMost bounds what one run mends of one kind.
+	// repairMost bounds the repairs of one kind in a run.
 	repairMost = 1000
 )
 
-// Store is what a cut reads, and where reports are kept.
+// Store is the part of the store that a reconciler uses.
 type Store interface {
 	store.Reconciliations
 	Now(ctx context.Context) (time.Time, error)
 	Product(ctx context.Context, id uint32) (seckill.Product, error)
 }
 
-// Ledger is what a cut reads.
+// Ledger is the part of the ledger that a cut reads.
 type Ledger interface {
 	Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error)
 	Audit(ctx context.Context, shard ledger.Shard) (ledger.Audit, error)
 }
 
-// Recoverer rebuilds a drifted ledger from the store's truth.
+// Recoverer rebuilds a ledger from the store.
 type Recoverer interface {
 	Recover(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error)
-	// RecoverIfLost does so if the ledger is lost, closed, damaged or behind the
-	// store, and reports whether it was.
+	// RecoverIfLost rebuilds the ledger if it is lost, closed, damaged or
+	// behind the store, and reports whether it did.
 	RecoverIfLost(ctx context.Context, id uint32) (bool, error)
 }
 
@@ -61,28 +64,28 @@ type Reconciler struct {
 	Ledger    Ledger
 	Queue     queue.Queue
 	Recoverer Recoverer
-	Deadline  time.Duration // after which a cut says that it cannot tell
+	Deadline  time.Duration // bounds a cut; after it the result is unknown
 	Logger    *slog.Logger
-	// OnReport sees every report.
+	// OnReport gets every report.
 	OnReport func(api.Report)
 }
 
-// mode is what a run may change, each with what the one before it may.
+// mode says what a run may change. Each mode includes the one before it.
 type mode int
 
 const (
 	look    mode = iota // nothing
-	rebuild             // the ledger, which is recovered from the store
-	mend                // also rows of the store that have one safe direction
+	rebuild             // the ledger, by a recovery from the store
+	mend                // also rows of the store that have one safe repair
 )
 
-// Run makes one cut and reports. With repair it then mends what has one safe
-// direction, and reports the cut after the mending. What was found is kept and
-// told before anything is mended: a repair leaves no trace of its cause.
+// Run makes one cut and a report. With repair it then makes every repair that
+// has one safe result, and returns a report of a second cut. The first report
+// is saved and published before anything is repaired, because a repair removes
+// the evidence of its cause.
 //
-// A ledger that is lost or damaged without a violation to show for it, because no
-// cut can tell anything over it or none looks there, is recovered, and counted
-// again.
+// With repair, a ledger that is lost or damaged is recovered and counted again,
+// even if no violation shows it.
 func (r *Reconciler) Run(ctx context.Context, product uint32, repair bool, actor string) (api.Report, error) {
 	if repair {
 		return r.run(ctx, product, mend, actor)
@@ -90,9 +93,9 @@ func (r *Reconciler) Run(ctx context.Context, product uint32, repair bool, actor
 	return r.run(ctx, product, look, actor)
 }
 
-// Rebuild is Run that recovers a ledger which contradicts itself, or lacks what
-// the store has, and mends nothing else. A loss has one answer, for which no
-// operator is waited for.
+// Rebuild is like Run with repair, but it only recovers a ledger that
+// contradicts itself or lacks orders of the store. This is safe without an
+// operator.
 func (r *Reconciler) Rebuild(ctx context.Context, product uint32, actor string) (api.Report, error) {
 	return r.run(ctx, product, rebuild, actor)
 }
@@ -148,7 +151,7 @@ func (r *Reconciler) report(ctx context.Context, product uint32) (api.Report, er
 	if err := r.checkRows(ctx, c, &report); err != nil {
 		return report, err
 	}
-	// Rows of a product that is deleted meanwhile do not add up.
+	// While a product is deleted, its rows do not add up.
 	if _, err := r.Store.Product(ctx, product); err != nil {
 		return report, err
 	}
@@ -163,7 +166,8 @@ func (r *Reconciler) report(ctx context.Context, product uint32) (api.Report, er
 	return report, nil
 }
 
-// checkRows adds what the store's own rows say: stock log, buyers, money.
+// checkRows adds the violations in the store's own rows: stock log, buyers,
+// money.
 func (r *Reconciler) checkRows(ctx context.Context, c *cut, report *api.Report) error {
 	group := c.after.Product.Group
 	for _, check := range []struct {
@@ -190,7 +194,7 @@ func (r *Reconciler) checkRows(ctx context.Context, c *cut, report *api.Report) 
 	return nil
 }
 
-// keep saves the report and tells of it.
+// keep saves and publishes the report.
 func (r *Reconciler) keep(ctx context.Context, report api.Report) (api.Report, error) {
 	body, err := json.Marshal(report)
 	if err != nil {
@@ -207,7 +211,7 @@ func (r *Reconciler) keep(ctx context.Context, report api.Report) (api.Report, e
 	log := r.Logger.With("product", report.ProductID, "report", report.ID)
 	switch {
 	case report.Balanced == nil:
-		log.Warn("reconciliation could not tell before its deadline")
+		log.Warn("reconciliation has no result before its deadline")
 	case *report.Balanced:
 		log.Info("reconciled: balanced")
 	default:

@@ -23,17 +23,17 @@ import (
 	"seckill/test/rig"
 )
 
-// office is a rig with a reconciler.
-type office struct {
+// reconcileRig is a rig with a reconciler.
+type reconcileRig struct {
 	*rig.Rig
 	*reconcile.Reconciler
 	reports []api.Report
 }
 
-func newOffice(t *testing.T) *office {
+func newReconcileRig(t *testing.T) *reconcileRig {
 	t.Helper()
 	t.Parallel()
-	o := &office{Rig: rig.New(t)}
+	o := &reconcileRig{Rig: rig.New(t)}
 	o.Reconciler = &reconcile.Reconciler{
 		Store: o.Rig.Store, Ledger: o.Rig.Ledger, Queue: o.Rig.Queue, Recoverer: o.Lifecycle, Deadline: 5 * time.Second,
 		Logger: slog.New(slog.DiscardHandler), OnReport: func(r api.Report) { o.reports = append(o.reports, r) },
@@ -41,16 +41,16 @@ func newOffice(t *testing.T) *office {
 	return o
 }
 
-func (o *office) run(t *testing.T, repair bool) api.Report {
+func (o *reconcileRig) run(t *testing.T, repair bool) api.Report {
 	t.Helper()
 	report, err := o.Run(t.Context(), 1, repair, "operator")
 	rig.Must(t, err)
 	return report
 }
 
-// busy is a sale in which everything has happened: confirmed, queued, parked,
-// paid, cancelled (released and not), with more stock and less.
-func (o *office) busy(t *testing.T) seckill.Product {
+// busy makes a sale with orders in every state: confirmed, queued, parked,
+// paid, cancelled (released or not), with stock added and removed.
+func (o *reconcileRig) busy(t *testing.T) seckill.Product {
 	t.Helper()
 	p := o.Open(t, 1, 20, rig.Limit(2))
 	nos := o.Buy(t, p, "a", "b", "c", "d")
@@ -70,11 +70,11 @@ func (o *office) busy(t *testing.T) seckill.Product {
 	return p
 }
 
-func (o *office) releaser() *order.Releaser {
+func (o *reconcileRig) releaser() *order.Releaser {
 	return &order.Releaser{Store: o.Rig.Store, Lanes: o.Lanes, OnReleased: func(uint32) {}, OnTrouble: func(uint32, error) {}}
 }
 
-func (o *office) pay(t *testing.T, no seckill.OrderNo, trade string) {
+func (o *reconcileRig) pay(t *testing.T, no seckill.OrderNo, trade string) {
 	t.Helper()
 	_, err := o.Rig.Store.RecordPayment(t.Context(), payment.Notice{
 		Provider: "purse", TradeNo: trade, OrderNo: no.String(), AmountCents: 999, Currency: "CNY", PaidAt: o.Time.Now(),
@@ -100,8 +100,8 @@ func balanced(t *testing.T, r api.Report) {
 	}
 }
 
-func TestASaleAtRestIsBalanced(t *testing.T) {
-	o := newOffice(t)
+func TestRun_SaleAtRestIsBalanced(t *testing.T) {
+	o := newReconcileRig(t)
 	o.busy(t)
 	balanced(t, o.run(t, false))
 	rig.Must(t, o.releaser().Round(t.Context()))
@@ -120,86 +120,86 @@ func TestASaleAtRestIsBalanced(t *testing.T) {
 	}
 }
 
-func TestAProductThatWasNeverPreheatedIsBalanced(t *testing.T) {
-	o := newOffice(t)
+func TestRun_ProductBeforePreheatIsBalanced(t *testing.T) {
+	o := newReconcileRig(t)
 	o.Product(t, 1, 20)
 	balanced(t, o.run(t, false))
 	_, err := o.Run(t.Context(), 9, false, "operator")
 	rig.Refused(t, err, seckill.CodeNotFound)
 }
 
-// Drift in each place is found under the number of the promise that it breaks.
-func TestDriftIsFoundWhereItIs(t *testing.T) {
+// Drift in each place is reported under the promise that it breaks.
+func TestRun_FindsDriftInEveryPlace(t *testing.T) {
 	for name, c := range map[string]struct {
-		damage func(t *testing.T, o *office)
+		damage func(t *testing.T, o *reconcileRig)
 		want   string
 	}{
-		"a ledger that has a unit too many": {func(_ *testing.T, o *office) {
+		"a ledger that has a unit too many": {func(_ *testing.T, o *reconcileRig) {
 			o.Rig.Ledger.Lie(func(f *ledger.Figures) { f.Available++ })
 		}, "I5"},
-		"a wrong allotment": {func(_ *testing.T, o *office) {
+		"a wrong allotment": {func(_ *testing.T, o *reconcileRig) {
 			o.Rig.Ledger.Lie(func(f *ledger.Figures) { f.Allotted++; f.Available++ })
 		}, "I5"},
-		"a mark without an order": {func(_ *testing.T, o *office) {
+		"a mark without an order": {func(_ *testing.T, o *reconcileRig) {
 			o.Rig.Ledger.Lie(func(f *ledger.Figures) { f.Marked++; f.Available-- })
 		}, "I3"},
-		"an order without a mark": {func(_ *testing.T, o *office) {
+		"an order without a mark": {func(_ *testing.T, o *reconcileRig) {
 			o.Rig.Ledger.Lie(func(f *ledger.Figures) { f.Marked--; f.Available++ })
 		}, "I3"},
-		"units sent that nobody received": {func(_ *testing.T, o *office) {
+		"units sent that nobody received": {func(_ *testing.T, o *reconcileRig) {
 			o.Rig.Ledger.Lie(func(f *ledger.Figures) { f.Sent++; f.Available-- })
 		}, "I5"},
-		"a limit that is not the product's": {func(_ *testing.T, o *office) {
+		"a limit that is not the product's": {func(_ *testing.T, o *reconcileRig) {
 			o.Rig.Ledger.Lie(func(f *ledger.Figures) { f.Limit = 1 })
 		}, "I3"},
-		"stock that is gone": {func(t *testing.T, o *office) {
+		"stock that is gone": {func(t *testing.T, o *reconcileRig) {
 			o.Exec(t, `UPDATE tb_seckill_product SET stock = stock - 1 WHERE id = 1`)
 		}, "I1 I6"},
-		"more orders than offered": {func(t *testing.T, o *office) {
+		"more orders than offered": {func(t *testing.T, o *reconcileRig) {
 			o.Exec(t, `UPDATE tb_seckill_product SET offered = 1 WHERE id = 1`)
 		}, "I1 I2 I5"},
-		"an order that lost its row": {func(t *testing.T, o *office) {
+		"an order that lost its row": {func(t *testing.T, o *reconcileRig) {
 			o.Exec(t, `DELETE FROM tb_seckill_order WHERE user_id = CAST('d' AS BLOB)`)
 		}, "I1 I3"},
-		"a buyer record that says less": {func(t *testing.T, o *office) {
+		"a buyer record that says less": {func(t *testing.T, o *reconcileRig) {
 			o.Exec(t, `DELETE FROM tb_user_seckill WHERE user_id = CAST('d' AS BLOB)`)
 		}, "I3"},
-		"a stock log with a gap": {func(t *testing.T, o *office) {
+		"a stock log with a gap": {func(t *testing.T, o *reconcileRig) {
 			o.Exec(t, `DELETE FROM tb_stock_log WHERE product_id = 1 AND seq = 2`)
 		}, "I6"},
-		"a paid order without its payment": {func(t *testing.T, o *office) {
+		"a paid order without its payment": {func(t *testing.T, o *reconcileRig) {
 			o.Exec(t, `DELETE FROM tb_payment WHERE trade_no = 't1'`)
 		}, "I8"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := newOffice(t)
+			o := newReconcileRig(t)
 			o.busy(t)
-			rig.Must(t, o.releaser().Round(t.Context())) // at rest: nothing hides in the bracket
+			rig.Must(t, o.releaser().Round(t.Context())) // at rest: nothing is hidden by the bracket
 			c.damage(t, o)
 			report := o.run(t, false)
 			if report.Balanced == nil || *report.Balanced || strings.Join(promises(report), " ") != c.want {
 				t.Errorf("balanced %v, violations %+v, want %s", report.Balanced, report.Violations, c.want)
 			}
 			if len(report.Repaired) != 0 {
-				t.Errorf("repaired %v without being asked", report.Repaired)
+				t.Errorf("repaired %v without repair", report.Repaired)
 			}
 		})
 	}
 }
 
-func TestPastTheDeadlineOneCannotTell(t *testing.T) {
-	for name, hinder := range map[string]func(t *testing.T, o *office, p seckill.Product){
-		"nobody confirms": func(t *testing.T, o *office, p seckill.Product) { o.Buy(t, p, "x", "y") },
-		"a rebuild goes on": func(t *testing.T, o *office, p seckill.Product) {
+func TestRun_UnknownAfterTheDeadline(t *testing.T) {
+	for name, hinder := range map[string]func(t *testing.T, o *reconcileRig, p seckill.Product){
+		"no worker confirms": func(t *testing.T, o *reconcileRig, p seckill.Product) { o.Buy(t, p, "x", "y") },
+		"a rebuild goes on": func(t *testing.T, o *reconcileRig, p seckill.Product) {
 			rig.Must(t, o.Rig.Store.BeginRebuild(t.Context(), 1, p.Epoch))
 		},
-		"the ledger is lost": func(t *testing.T, o *office, _ seckill.Product) {
+		"the ledger is lost": func(t *testing.T, o *reconcileRig, _ seckill.Product) {
 			o.LoseJournal(t)
 			o.Reconciler.Queue = o.Rig.Queue
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := newOffice(t)
+			o := newReconcileRig(t)
 			o.Deadline = 100 * time.Millisecond
 			hinder(t, o, o.busy(t))
 			report := o.run(t, false)
@@ -210,8 +210,8 @@ func TestPastTheDeadlineOneCannotTell(t *testing.T) {
 	}
 }
 
-func TestAnOutageIsAnErrorNotAVerdict(t *testing.T) {
-	o := newOffice(t)
+func TestRun_OutageIsAnError(t *testing.T) {
+	o := newReconcileRig(t)
 	o.busy(t)
 	o.Rig.Ledger.FailBefore("Read", 1)
 	_, err := o.Run(t.Context(), 1, false, "operator")
@@ -224,34 +224,34 @@ func TestAnOutageIsAnErrorNotAVerdict(t *testing.T) {
 	}
 }
 
-// away is a ledger that does not answer, as a Redis that is frozen, and notes
-// how long it is waited for.
-type away struct {
+// awayLedger does not answer, like a frozen Redis, and records how long it is
+// waited for.
+type awayLedger struct {
 	reconcile.Ledger
 	waits time.Duration
 }
 
-func (a *away) Read(ctx context.Context, _ ledger.Shard) (ledger.Figures, error) {
+func (a *awayLedger) Read(ctx context.Context, _ ledger.Shard) (ledger.Figures, error) {
 	if until, bounded := ctx.Deadline(); bounded {
 		a.waits = time.Until(until)
 	}
 	return ledger.Figures{}, errors.New("no answer")
 }
 
-// Whoever asks for a report of many products is not kept for a minute with each.
-func TestALedgerThatIsAwayIsNotWaitedForLong(t *testing.T) {
-	o := newOffice(t)
+// A report must not wait a minute for each of many products.
+func TestRun_WaitsBrieflyForALedgerThatIsAway(t *testing.T) {
+	o := newReconcileRig(t)
 	o.busy(t)
-	a := &away{Ledger: o.Rig.Ledger}
+	a := &awayLedger{Ledger: o.Rig.Ledger}
 	o.Reconciler.Ledger, o.Reconciler.Deadline = a, time.Minute
 	_, err := o.Run(t.Context(), 1, false, "operator")
 	rig.Refused(t, err, seckill.CodeBusy)
 	if a.waits == 0 || a.waits > 5*time.Second {
-		t.Errorf("it was waited for %s", a.waits)
+		t.Errorf("the report waited for %s", a.waits)
 	}
 }
 
-// lostQueue is lost, with its ledger, before it is first asked for its figures.
+// lostQueue is lost with its ledger before its figures are read first.
 type lostQueue struct {
 	queue.Queue
 	lose func() queue.Queue
@@ -264,10 +264,10 @@ func (q *lostQueue) Stats(ctx context.Context, product uint32) (queue.Stats, err
 	return q.Queue.Stats(ctx, product)
 }
 
-// The queue is empty because it is lost: its orders are not in the store, and
-// will be, or not, when the ledger is recovered. That is no drift.
-func TestALossInMidCutIsNoViolation(t *testing.T) {
-	o := newOffice(t)
+// The queue is empty because it is lost. Its orders are not in the store, and
+// the recovery of the ledger decides about them. That is no drift.
+func TestRun_LossDuringACutIsNoViolation(t *testing.T) {
+	o := newReconcileRig(t)
 	p := o.busy(t)
 	o.Buy(t, p, "e", "f") // answered, and not in the store yet
 	o.Reconciler.Queue = &lostQueue{o.Rig.Queue, func() queue.Queue {
@@ -281,21 +281,21 @@ func TestALossInMidCutIsNoViolation(t *testing.T) {
 	}
 }
 
-// reserve buys one unit of the ledger, and reports whether it did.
+// reserve reserves one unit in the ledger, and reports whether it did.
 func reserve(ctx context.Context, lane *ledger.Lane, claim seckill.Claim) (bool, error) {
 	result, err := lane.Do(ctx, ledger.Reserve{Claims: []seckill.Claim{claim}, PriceCents: 999, Currency: "CNY", Name: "product"})
 	return err == nil && result.Verdicts[0].Code == ledger.VerdictAccepted, err
 }
 
-// Many cuts while buyers buy, pay, cancel, and units come back: none may be
-// called a violation.
-func TestTrafficIsNoFalseAlarm(t *testing.T) {
+// Many cuts run while buyers buy, pay and cancel, and units return. None may
+// report a violation.
+func TestRun_TrafficIsNoViolation(t *testing.T) {
 	const (
 		enoughCuts, enoughBought = 4, 60
 
-		patience = time.Minute // for a loaded machine
+		patience = time.Minute // for a busy machine
 	)
-	o := newOffice(t)
+	o := newReconcileRig(t)
 	p := o.Open(t, 1, 400, rig.Limit(3))
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -366,10 +366,10 @@ func TestTrafficIsNoFalseAlarm(t *testing.T) {
 	}
 }
 
-// While the store is the seller there is no ledger to compare it with. After the
-// return the ledger has the orders of both.
-func TestATakeoverIsNoViolation(t *testing.T) {
-	o := newOffice(t)
+// While the store is the seller there is no ledger to compare. After the return
+// the ledger has the orders of both.
+func TestRun_TakeoverIsNoViolation(t *testing.T) {
+	o := newReconcileRig(t)
 	o.busy(t)
 	taken := o.TakeOver(t, 1)
 	balanced(t, o.run(t, false))
@@ -382,13 +382,13 @@ func TestATakeoverIsNoViolation(t *testing.T) {
 	balanced(t, o.run(t, false))
 }
 
-// A process that died between the steps of a transfer leaves a record open, with
-// its units on neither shard or on the receiver's already. Nothing is amiss, and
-// nothing is when somebody has finished it.
-func TestATransferThatWasLeftOpenIsNoViolation(t *testing.T) {
+// A process that died between the steps of a transfer leaves a record open. Its
+// units are on neither shard, or already on the receiver. That is no violation,
+// before and after another process finishes the transfer.
+func TestRun_OpenTransferIsNoViolation(t *testing.T) {
 	for name, steps := range map[string]int{"after its debit": 1, "after its credit": 2} {
 		t.Run(name, func(t *testing.T) {
-			o := newOffice(t)
+			o := newReconcileRig(t)
 			p := o.Open(t, 1, 20, rig.Shards(3))
 			o.Buy(t, p, "a", "b", "c")
 			o.ConfirmAll(t)
@@ -405,7 +405,7 @@ func TestATransferThatWasLeftOpenIsNoViolation(t *testing.T) {
 				}
 				rig.Must(t, o.Mover.Finish(t.Context(), &p))
 			}
-			// A record that was lost, though, is units that nobody can find.
+			// If the record is lost too, its units are missing.
 			o.Rig.Ledger.Lie(func(f *ledger.Figures) {
 				if f.Sent > 0 {
 					f.Sent, f.Available = f.Sent+1, f.Available-1
@@ -418,9 +418,9 @@ func TestATransferThatWasLeftOpenIsNoViolation(t *testing.T) {
 	}
 }
 
-// A transfer seen at one end only is none that lost units.
-func TestATransferBetweenTwoReadingsIsNoViolation(t *testing.T) {
-	o := newOffice(t)
+// A transfer that is read at one end only has lost no units.
+func TestRun_TransferBetweenReadingsIsNoViolation(t *testing.T) {
+	o := newReconcileRig(t)
 	o.busy(t)
 	var reads atomic.Int64
 	o.Rig.Ledger.Lie(func(f *ledger.Figures) { // the other end arrives before the second reading
@@ -435,20 +435,20 @@ func TestATransferBetweenTwoReadingsIsNoViolation(t *testing.T) {
 	}
 }
 
-// restocking makes changes that cancel each other out between the ledger's
-// reading and the store's last one.
-type restocking struct {
+// restockingLedger makes stock changes that cancel out between the reading of
+// the ledger and the last reading of the store.
+type restockingLedger struct {
 	reconcile.Ledger
 	restock func()
 }
 
-func (l *restocking) Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error) {
+func (l *restockingLedger) Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error) {
 	l.restock()
 	return l.Ledger.Read(ctx, shard)
 }
 
-func TestChangesThatCancelOutInACutAreNoViolation(t *testing.T) {
-	o := newOffice(t)
+func TestRun_StockChangesThatCancelOutAreNoViolation(t *testing.T) {
+	o := newReconcileRig(t)
 	o.busy(t)
 	step := 0
 	change := func(delta int64) {
@@ -457,32 +457,32 @@ func TestChangesThatCancelOutInACutAreNoViolation(t *testing.T) {
 		rig.Must(t, err)
 	}
 	under := o.Reconciler.Ledger
-	o.Reconciler.Ledger = &restocking{Ledger: under, restock: func() { change(10) }}
-	o.Reconciler.Queue = &unstocking{Queue: o.Rig.Queue, unstock: func() { change(-10) }}
+	o.Reconciler.Ledger = &restockingLedger{Ledger: under, restock: func() { change(10) }}
+	o.Reconciler.Queue = &unstockingQueue{Queue: o.Rig.Queue, unstock: func() { change(-10) }}
 	balanced(t, o.run(t, false))
 	if step != 2 {
 		t.Errorf("%d changes, want 2", step)
 	}
 }
 
-type unstocking struct {
+type unstockingQueue struct {
 	queue.Queue
 	unstock func()
 }
 
-func (q *unstocking) Stats(ctx context.Context, product uint32) (queue.Stats, error) {
+func (q *unstockingQueue) Stats(ctx context.Context, product uint32) (queue.Stats, error) {
 	q.unstock()
 	return q.Queue.Stats(ctx, product)
 }
 
-// audited is a ledger whose marks are counted, each time as the next of counts.
-type audited struct {
+// auditedLedger returns the next of counts for each audit.
+type auditedLedger struct {
 	reconcile.Ledger
 	counts []ledger.Audit
 	asked  int
 }
 
-func (l *audited) Audit(ctx context.Context, shard ledger.Shard) (ledger.Audit, error) {
+func (l *auditedLedger) Audit(ctx context.Context, shard ledger.Shard) (ledger.Audit, error) {
 	walked, err := l.Ledger.Audit(ctx, shard)
 	counted := l.counts[min(l.asked, len(l.counts)-1)]
 	counted.Epoch = walked.Epoch
@@ -490,9 +490,9 @@ func (l *audited) Audit(ctx context.Context, shard ledger.Shard) (ledger.Audit, 
 	return counted, err
 }
 
-// Marks that somebody deleted leave all figures as they were. They are counted,
-// and a difference is one that two steady counts agree upon.
-func TestMarksThatAreMissingAreAViolation(t *testing.T) {
+// Deleted marks leave all figures unchanged. They are counted, and a difference
+// needs two equal steady counts.
+func TestRun_MissingMarksAreAViolation(t *testing.T) {
 	right := ledger.Audit{Steady: true, Units: 4, Orders: 4, Marked: 4, Live: 4}
 	wrong := ledger.Audit{Steady: true, Units: 3, Orders: 3, Marked: 4, Live: 4}
 	other := ledger.Audit{Steady: true, Units: 2, Orders: 2, Marked: 3, Live: 3}
@@ -508,9 +508,9 @@ func TestMarksThatAreMissingAreAViolation(t *testing.T) {
 		"never steady":                  {[]ledger.Audit{{}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := newOffice(t)
+			o := newReconcileRig(t)
 			o.busy(t)
-			o.Reconciler.Ledger = &audited{Ledger: o.Rig.Ledger, counts: c.counts}
+			o.Reconciler.Ledger = &auditedLedger{Ledger: o.Rig.Ledger, counts: c.counts}
 			report := o.run(t, false)
 			if got := strings.Join(promises(report), " "); report.Balanced == nil || *report.Balanced != (c.want == "") || got != c.want {
 				t.Errorf("found %q, want %q: %+v", got, c.want, report)
@@ -521,7 +521,7 @@ func TestMarksThatAreMissingAreAViolation(t *testing.T) {
 
 // A report must not take rows that are being deleted for drift.
 func TestRun_ProductDeletedMeanwhileIsNotFound(t *testing.T) {
-	o := newOffice(t)
+	o := newReconcileRig(t)
 	p := o.Open(t, 1, 20, func(p *seckill.Product) { p.Test = true })
 	o.Buy(t, p, "a", "b")
 	o.ConfirmAll(t)

@@ -8,14 +8,15 @@ import (
 	"seckill/internal/store"
 )
 
-// repair mends what has one safe direction, in a bounded way: kept sums and buyer
-// records follow the live orders; refunds that were given up are tried again; a ledger
-// that contradicts the store is recovered from it. With mode rebuild, only that.
+// repair makes the repairs that have one safe result, up to a bound. Stored
+// sums and buyer records are set from the live orders. Failed refunds are tried
+// again. A ledger that contradicts the store is recovered from it; in mode
+// rebuild only this.
 //
-// Each of them takes the store's word. Of a store that contradicts itself, in its
-// stock, its orders or its stock log, nobody can say which word is true: a unit
-// that somebody wrote into the stock would be sold, and an order whose status
-// somebody altered be refunded. There nothing is mended, and a person judges.
+// Every repair trusts the store. If the store contradicts itself, in its stock,
+// orders or stock log, nothing is repaired and an operator must decide. A
+// repair could sell a unit that was added to the stock by hand, or refund an
+// order whose status was changed by hand.
 func (r *Reconciler) repair(ctx context.Context, product uint32, report api.Report, may mode, actor string) ([]string, error) {
 	// A wrong sum alone is no contradiction: the orders are the truth.
 	sums, err := r.Store.CheckTally(ctx, product)
@@ -68,8 +69,8 @@ func (r *Reconciler) repair(ctx context.Context, product uint32, report api.Repo
 	return append(done, fmt.Sprintf("ledger recovered from the store under epoch %d", p.Epoch)), nil
 }
 
-// ledgerDrifted makes a second cut: a new epoch is spent only on drift that
-// shows twice, over a store that is sound itself.
+// ledgerDrifted makes a second cut. A new epoch is opened only if both cuts
+// show the drift and the store is consistent.
 func (r *Reconciler) ledgerDrifted(ctx context.Context, product uint32, may mode) (bool, error) {
 	c, err := r.cut(ctx, product)
 	if err != nil || !c.settled {
@@ -82,7 +83,7 @@ func (r *Reconciler) ledgerDrifted(ctx context.Context, product uint32, may mode
 	for _, v := range c.violations() {
 		switch v.Promise {
 		case "I1", "I2":
-			return false, nil // the store itself does not add up: no truth to recover from
+			return false, nil // the store itself is inconsistent: it cannot be trusted for a recovery
 		case "I3", "I5":
 			drifted = true
 		}

@@ -12,19 +12,19 @@ import (
 	"seckill/test/rig"
 )
 
-func TestRepairMendsWhatHasOneSafeDirection(t *testing.T) {
+func TestRepair_MakesEverySafeRepair(t *testing.T) {
 	for name, c := range map[string]struct {
-		damage func(t *testing.T, o *office, p seckill.Product)
-		epoch  uint64 // afterwards
+		damage func(t *testing.T, o *reconcileRig, p seckill.Product)
+		epoch  uint64 // after the repair
 	}{
-		"buyer records": {func(t *testing.T, o *office, _ seckill.Product) {
+		"buyer records": {func(t *testing.T, o *reconcileRig, _ seckill.Product) {
 			o.Exec(t, `DELETE FROM tb_user_seckill`)
 		}, 1},
-		"a refund that was given up": {func(t *testing.T, o *office, _ seckill.Product) {
+		"a refund that was given up": {func(t *testing.T, o *reconcileRig, _ seckill.Product) {
 			o.pay(t, firstPaid(t, o), "t3") // doubled
 			o.Exec(t, `UPDATE tb_payment SET status = 'failed', next_time = NULL WHERE type = 'refund' AND order_no = ?`, firstPaid(t, o).String())
 		}, 1},
-		"a ledger that forgot an order": {func(t *testing.T, o *office, p seckill.Product) {
+		"a ledger that forgot an order": {func(t *testing.T, o *reconcileRig, p seckill.Product) {
 			held, err := o.Embedded.Held(t.Context(), ledger.ShardOf(&p, 0), "d")
 			rig.Must(t, err)
 			_, err = o.Lanes.Do(t.Context(), ledger.ShardOf(&p, 0), ledger.Release{
@@ -32,25 +32,25 @@ func TestRepairMendsWhatHasOneSafeDirection(t *testing.T) {
 			})
 			rig.Must(t, err)
 		}, 2},
-		"a ledger with a limit of its own": {func(_ *testing.T, o *office, p seckill.Product) {
+		"a ledger with a limit of its own": {func(_ *testing.T, o *reconcileRig, p seckill.Product) {
 			o.Rig.Ledger.Lie(func(f *ledger.Figures) {
 				if f.Epoch == p.Epoch {
 					f.Limit = 9
 				}
 			})
 		}, 2},
-		"a ledger with units of nowhere": {func(t *testing.T, o *office, p seckill.Product) {
+		"a ledger with units of nowhere": {func(t *testing.T, o *reconcileRig, p seckill.Product) {
 			_, err := o.Lanes.Do(t.Context(), ledger.ShardOf(&p, 0), ledger.StockChange{ID: "stray", Delta: 7})
 			rig.Must(t, err)
 		}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := newOffice(t)
+			o := newReconcileRig(t)
 			p := o.busy(t)
 			rig.Must(t, o.releaser().Round(t.Context()))
 			c.damage(t, o, p)
 			if report := o.run(t, false); report.Balanced == nil || *report.Balanced {
-				t.Fatal("the damage does not show")
+				t.Fatal("the damage is not reported")
 			}
 			report := o.run(t, true)
 			balanced(t, report)
@@ -63,7 +63,7 @@ func TestRepairMendsWhatHasOneSafeDirection(t *testing.T) {
 			audit, err := o.Rig.Store.Audit(t.Context(), store.AuditFilter{Limit: 1})
 			rig.Must(t, err)
 			if len(audit) != 1 || audit[0].Reason != "reconcile repair" {
-				t.Errorf("the audit says %+v", audit)
+				t.Errorf("the audit is %+v", audit)
 			}
 			again := o.run(t, true)
 			balanced(t, again)
@@ -74,7 +74,7 @@ func TestRepairMendsWhatHasOneSafeDirection(t *testing.T) {
 	}
 }
 
-func firstPaid(t *testing.T, o *office) seckill.OrderNo {
+func firstPaid(t *testing.T, o *reconcileRig) seckill.OrderNo {
 	t.Helper()
 	paid := seckill.OrderPaid
 	orders, err := o.Rig.Store.SearchOrders(t.Context(), store.OrderFilter{ProductID: 1, Status: &paid, Limit: 1})
@@ -82,10 +82,10 @@ func firstPaid(t *testing.T, o *office) seckill.OrderNo {
 	return orders[0].OrderNo
 }
 
-// What needs a person's judgement is left alone, and so is everything else over
-// a store that contradicts itself: a unit written into the stock would be sold,
-// and money be given back for an order whose status somebody altered.
-func TestRepairLeavesTheRestToAPerson(t *testing.T) {
+// If the store contradicts itself, nothing is repaired. Otherwise a unit that
+// was added to the stock by hand would be sold, and money of an order whose
+// status was changed by hand would be refunded.
+func TestRepair_LeavesTheRestToAnOperator(t *testing.T) {
 	for name, c := range map[string]struct {
 		damage []string
 		found  string
@@ -104,7 +104,7 @@ func TestRepairLeavesTheRestToAPerson(t *testing.T) {
 		}, "I1 I3 I6 I8"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := newOffice(t)
+			o := newReconcileRig(t)
 			o.busy(t)
 			rig.Must(t, o.releaser().Round(t.Context()))
 			balanced(t, o.run(t, false))
@@ -126,10 +126,9 @@ func TestRepairLeavesTheRestToAPerson(t *testing.T) {
 	}
 }
 
-// Of a ledger that is lost no count can tell anything: a repair recovers it, and
-// counts then.
-func TestALostLedgerIsRecoveredByARepairAndCounted(t *testing.T) {
-	o := newOffice(t)
+// A lost ledger cannot be counted. A repair recovers it first.
+func TestRepair_RecoversALostLedgerAndCounts(t *testing.T) {
+	o := newReconcileRig(t)
 	o.Deadline = 100 * time.Millisecond
 	o.busy(t)
 	o.LoseJournal(t)
@@ -141,11 +140,11 @@ func TestALostLedgerIsRecoveredByARepairAndCounted(t *testing.T) {
 	}
 }
 
-// What a repair mends is gone afterwards: the report that found it must stay.
-func TestWhatWasFoundIsKeptBeforeItIsMended(t *testing.T) {
+// A repair removes what it repairs, so the report that found it must be kept.
+func TestRepair_SavesTheReportFirst(t *testing.T) {
 	for name, fail := range map[string]bool{"a repair": false, "a repair that dies midway": true} {
 		t.Run(name, func(t *testing.T) {
-			o := newOffice(t)
+			o := newReconcileRig(t)
 			o.busy(t)
 			o.Exec(t, `DELETE FROM tb_user_seckill`)
 			want := []string{"I3", ""}
@@ -160,7 +159,7 @@ func TestWhatWasFoundIsKeptBeforeItIsMended(t *testing.T) {
 			kept, err := o.Rig.Store.Reconciliations(t.Context(), 1, 0, 10)
 			rig.Must(t, err)
 			if len(kept) != len(want) || len(o.reports) != len(want) {
-				t.Fatalf("%d reports kept, %d told, want %d", len(kept), len(o.reports), len(want))
+				t.Fatalf("%d reports kept, %d published, want %d", len(kept), len(o.reports), len(want))
 			}
 			for i, promise := range want {
 				if got := strings.Join(promises(o.reports[i]), " "); got != promise {
@@ -174,11 +173,11 @@ func TestWhatWasFoundIsKeptBeforeItIsMended(t *testing.T) {
 	}
 }
 
-func TestMissingMarksAreMendedByARecovery(t *testing.T) {
-	o := newOffice(t)
+func TestRepair_MissingMarksAreRecovered(t *testing.T) {
+	o := newReconcileRig(t)
 	p := o.busy(t)
 	wrong := ledger.Audit{Steady: true, Units: 3, Orders: 3, Marked: 4, Live: 4}
-	o.Reconciler.Ledger = &audited{Ledger: o.Rig.Ledger, counts: []ledger.Audit{wrong, wrong, wrong, wrong, {Steady: true}}}
+	o.Reconciler.Ledger = &auditedLedger{Ledger: o.Rig.Ledger, counts: []ledger.Audit{wrong, wrong, wrong, wrong, {Steady: true}}}
 	mended := o.run(t, true)
 	balanced(t, mended)
 	if mended.Figures["epoch"] != int64(p.Epoch)+1 {
@@ -186,9 +185,9 @@ func TestMissingMarksAreMendedByARecovery(t *testing.T) {
 	}
 }
 
-// The regular count rebuilds a ledger that contradicts itself or lacks orders. One
-// that holds more than the store is left to a person: a restored store may have
-// lost those orders.
+// The regular run rebuilds a ledger that contradicts itself or lacks orders. A
+// ledger that holds more than the store is left to an operator: a restored
+// store may have lost those orders.
 func TestRebuild_OnlyALedgerAtFault(t *testing.T) {
 	for name, c := range map[string]struct {
 		lie     func(f *ledger.Figures)
@@ -200,7 +199,7 @@ func TestRebuild_OnlyALedgerAtFault(t *testing.T) {
 		"nothing":                     {func(*ledger.Figures) {}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := newOffice(t)
+			o := newReconcileRig(t)
 			o.busy(t)
 			o.ConfirmAll(t)
 			rig.Must(t, o.releaser().Round(t.Context()))
