@@ -27,7 +27,7 @@ import (
 )
 
 // Desk changes what is on sale.
-type Desk interface {
+type Sales interface {
 	Create(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error)
 	Patch(ctx context.Context, id uint32, patch store.ProductPatch, actor store.Actor) (seckill.Product, error)
 	Preheat(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error)
@@ -51,7 +51,7 @@ type Desk interface {
 
 // OrderDesk reads and changes orders, wherever they are, the letters that hold
 // them up, and refunds.
-type OrderDesk interface {
+type Orders interface {
 	// Look reads one order. It is busy, never not_found, while the order may be
 	// queued where nobody can say which orders wait.
 	Look(ctx context.Context, no seckill.OrderNo) (seckill.Order, error)
@@ -102,8 +102,8 @@ type Sinks interface {
 // Options is what an API is made of.
 type Options struct {
 	Token      string // the operator's bearer token; must not be empty
-	Desk       Desk
-	Orders     OrderDesk
+	Sales      Sales
+	Orders     Orders
 	Reconciler Reconciler
 	Records    Records
 	Sinks      Sinks
@@ -190,7 +190,7 @@ func New(o Options) (http.Handler, error) {
 	if o.Token == "" {
 		return nil, errors.New("operator API: a token must be set")
 	}
-	if o.Desk == nil || o.Orders == nil || o.Reconciler == nil || o.Records == nil || o.Sinks == nil || o.Log == nil {
+	if o.Sales == nil || o.Orders == nil || o.Reconciler == nil || o.Records == nil || o.Sinks == nil || o.Log == nil {
 		return nil, errors.New("operator API: desk, orders, reconciler, records, sinks and log must be set")
 	}
 	if o.Now == nil {

@@ -27,7 +27,7 @@ const token = "correct-horse-battery-staple"
 
 // desk is an operator's desk: a server, and a client that holds every answer
 // to the description.
-type desk struct {
+type fixture struct {
 	*testing.T
 	engine *engine
 	url    string
@@ -56,7 +56,7 @@ func (b *lockedBuffer) String() string {
 // spec is shared: loading takes a second under the race detector.
 var loadSpec = sync.OnceValues(apitest.Load)
 
-func newDesk(t *testing.T, adjust func(*Options)) *desk {
+func newFixture(t *testing.T, adjust func(*Options)) *fixture {
 	t.Helper()
 	spec, err := loadSpec()
 	if err != nil {
@@ -64,7 +64,7 @@ func newDesk(t *testing.T, adjust func(*Options)) *desk {
 	}
 	e, log := &engine{}, &lockedBuffer{}
 	options := Options{
-		Token: token, Desk: e, Orders: e, Reconciler: e, Records: e, Sinks: sinkDesk{e},
+		Token: token, Sales: e, Orders: e, Reconciler: e, Records: e, Sinks: fakeSinks{e},
 		Log:         slog.New(slog.NewTextHandler(log, nil)),
 		NewChangeID: func() string { return "made-up" },
 	}
@@ -77,7 +77,7 @@ func newDesk(t *testing.T, adjust func(*Options)) *desk {
 	}
 	server := httptest.NewServer(handler)
 	t.Cleanup(server.Close)
-	return &desk{T: t, engine: e, url: server.URL, spec: spec, client: spec.Client(t, server.Client().Transport), log: log}
+	return &fixture{T: t, engine: e, url: server.URL, spec: spec, client: spec.Client(t, server.Client().Transport), log: log}
 }
 
 // reply is an answer, read whole.
@@ -97,7 +97,7 @@ func (r reply) problem(t *testing.T) api.Document {
 }
 
 // do sends a request; headers are "Name: value" and may replace the defaults.
-func (d *desk) do(method, path, body string, headers ...string) reply {
+func (d *fixture) do(method, path, body string, headers ...string) reply {
 	d.Helper()
 	request, err := http.NewRequestWithContext(context.Background(), method, d.url+path, strings.NewReader(body))
 	if err != nil {
@@ -125,7 +125,7 @@ func (d *desk) do(method, path, body string, headers ...string) reply {
 
 // refused sends a request that must be refused with a code and a detail that
 // names what is wrong, and must change nothing.
-func (d *desk) refused(code seckill.Code, names, method, path, body string, headers ...string) {
+func (d *fixture) refused(code seckill.Code, names, method, path, body string, headers ...string) {
 	d.Helper()
 	got := d.do(method, path, body, headers...)
 	doc := got.problem(d.T)
@@ -145,7 +145,7 @@ func TestEveryOperationAnswersAsDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDesk(t, func(o *Options) {
+	d := newFixture(t, func(o *Options) {
 		o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 			_, _ = io.WriteString(w, "up 1\n")
@@ -179,7 +179,7 @@ func TestEveryOperationAnswersAsDescribed(t *testing.T) {
 		{"GET", "/admin/v1/orders", "", 200},
 		{"GET", "/admin/v1/orders?buyer=nobody", "", 200},
 		{"GET", "/admin/v1/orders/" + no, "", 200},
-		{"GET", "/admin/v1/orders/" + onDesk.String(), "", 200},
+		{"GET", "/admin/v1/orders/" + onLadder.String(), "", 200},
 		{"POST", "/admin/v1/orders/" + no + "/cancel", "", 200},
 		{"POST", "/admin/v1/orders/" + no + "/refund", `{"reason":"broken"}`, 200},
 		{"GET", "/admin/v1/dead-letters", "", 200},
@@ -229,7 +229,7 @@ func closedChannel() <-chan struct{} {
 }
 
 func TestOnlyTheTokenOpens(t *testing.T) {
-	d := newDesk(t, func(o *Options) { o.Pprof, o.GuessWait = true, time.Nanosecond })
+	d := newFixture(t, func(o *Options) { o.Pprof, o.GuessWait = true, time.Nanosecond })
 	for _, header := range []string{
 		"", "Bearer", "Bearer ", "Bearer wrong", "Bearer " + token + "x", "Bearer " + token[1:],
 		"Basic " + token, token, "Bearer  " + token,
@@ -251,7 +251,7 @@ func TestOnlyTheTokenOpens(t *testing.T) {
 }
 
 func TestAHeaderThatDecidesIsGivenOnce(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	for _, name := range []string{"Authorization", "Idempotency-Key", "Content-Type", "X-Operator"} {
 		request, err := http.NewRequest("POST", d.url+"/admin/v1/products/1/stock", strings.NewReader(`{"delta":5}`))
 		if err != nil {
@@ -277,7 +277,7 @@ func TestAHeaderThatDecidesIsGivenOnce(t *testing.T) {
 }
 
 func TestProfilesStandBehindTheToken(t *testing.T) {
-	d := newDesk(t, func(o *Options) { o.Pprof = true })
+	d := newFixture(t, func(o *Options) { o.Pprof = true })
 	d.client = http.DefaultClient // profiles are not part of the description
 	if got := d.do("GET", "/debug/pprof/", "", "Authorization: none"); got.status != 401 {
 		t.Errorf("without the token: %d", got.status)
@@ -285,14 +285,14 @@ func TestProfilesStandBehindTheToken(t *testing.T) {
 	if got := d.do("GET", "/debug/pprof/cmdline", ""); got.status != 200 {
 		t.Errorf("with the token: %d", got.status)
 	}
-	if got := newDesk(t, nil).do("GET", "/debug/pprof/cmdline", ""); got.status != 404 {
+	if got := newFixture(t, nil).do("GET", "/debug/pprof/cmdline", ""); got.status != 404 {
 		t.Errorf("not asked for: %d", got.status)
 	}
 }
 
 func TestNoAPIWithoutAToken(t *testing.T) {
 	e := &engine{}
-	if _, err := New(Options{Desk: e, Orders: e, Reconciler: e, Records: e, Sinks: sinkDesk{e}, Log: slog.Default()}); err == nil {
+	if _, err := New(Options{Sales: e, Orders: e, Reconciler: e, Records: e, Sinks: fakeSinks{e}, Log: slog.Default()}); err == nil {
 		t.Error("an API without a token was made")
 	}
 	if _, err := New(Options{Token: token}); err == nil {
@@ -301,7 +301,7 @@ func TestNoAPIWithoutAToken(t *testing.T) {
 }
 
 func TestTextsFollowTheReader(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	for header, want := range map[string]string{
 		"zh-CN,zh;q=0.9,en;q=0.8": "未找到", "en": "Not found.", "fr": "Not found.", "fr,zh;q=0.2": "未找到",
 	} {
@@ -313,7 +313,7 @@ func TestTextsFollowTheReader(t *testing.T) {
 }
 
 func TestUnknownPathsAndMethodsAreProblemDocuments(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	for _, path := range []string{
 		"/", "/admin", "/nowhere", "/admin/v1/nowhere", "/admin/v1/products/", "/admin//v1/products",
 		"/admin/v1/../v1/products", "/admin/v1/products/1/explode",
@@ -338,7 +338,7 @@ func TestUnknownPathsAndMethodsAreProblemDocuments(t *testing.T) {
 }
 
 func TestAnOutageIsBusyAndOnlyTheLogKnowsWhy(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	d.engine.fail(errOutage)
 	no := orderNo.String()
 	for _, c := range [][3]string{
@@ -363,7 +363,7 @@ func TestAnOutageIsBusyAndOnlyTheLogKnowsWhy(t *testing.T) {
 
 func TestAPanicIsUnknownNotNo(t *testing.T) {
 	var panics, observed atomic.Int32
-	d := newDesk(t, func(o *Options) {
+	d := newFixture(t, func(o *Options) {
 		o.Records = struct{ Records }{} // every method is a nil dereference
 		o.OnPanic = func() { panics.Add(1) }
 		o.OnRequest = func(route string, status int, _ time.Duration) {
@@ -401,7 +401,7 @@ func TestReadinessTellsTheTruth(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			d := newDesk(t, func(o *Options) { o.Checks, o.Roles = c.checks, []string{"shop", "worker"} })
+			d := newFixture(t, func(o *Options) { o.Checks, o.Roles = c.checks, []string{"shop", "worker"} })
 			got := d.do("GET", "/readyz", "", "Authorization: none")
 			if got.status != c.status || !bytes.Contains(got.body, []byte(c.holds)) {
 				t.Errorf("got %d %s", got.status, got.body)
@@ -440,7 +440,7 @@ func TestListSinks_States(t *testing.T) {
 }
 
 func TestRequestID_StandsInAnswerDocumentAndLog(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	for _, sent := range []string{"from-the-proxy/1", "not well formed", ""} {
 		refused := d.do("GET", "/admin/v1/products/x", "", "X-Request-Id: "+sent)
 		if id := refused.header.Get("X-Request-Id"); id == "" || refused.problem(t).RequestID != id {
@@ -454,7 +454,7 @@ func TestRequestID_StandsInAnswerDocumentAndLog(t *testing.T) {
 }
 
 func TestListProducts_PagesById(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	for query, want := range map[string]string{
 		"": "[1 2 3 4] 0", "?limit=4": "[1 2 3 4] 0", "?limit=3": "[1 2 3] 3", "?limit=1": "[1] 1",
 		"?after=1&limit=2": "[2 3] 3", "?after=3&limit=2": "[4] 0", "?after=4": "[] 0", "?after=4294967295": "[] 0",

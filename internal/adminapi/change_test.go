@@ -16,7 +16,7 @@ import (
 )
 
 // did sends a request that must be granted, and returns the one change.
-func (d *desk) did(method, path, body string, headers ...string) call {
+func (d *fixture) did(method, path, body string, headers ...string) call {
 	d.Helper()
 	got := d.do(method, path, body, headers...)
 	calls := d.engine.changes()
@@ -27,7 +27,7 @@ func (d *desk) did(method, path, body string, headers ...string) call {
 }
 
 func TestANewProductHasItsDefaults(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	want := seckill.Product{
 		ID: 1, Name: "Phone", PriceCents: 699900, Currency: "CNY", Stock: 10000, Offered: 10000, PerUserLimit: 1,
 		Group: 1, StartsAt: at.Truncate(time.Second), EndsAt: at.Truncate(time.Second).Add(2 * time.Hour),
@@ -49,7 +49,7 @@ func TestANewProductHasItsDefaults(t *testing.T) {
 }
 
 func TestAPatchChangesWhatItNames(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	got := d.did("PATCH", "/admin/v1/products/1", `{"ref":"","price_cents":0,"per_user_limit":2,"unlisted":false,"reason":"gift"}`)
 	ref, price, limit, unlisted := "", int64(0), 2, false
 	want := store.ProductPatch{Ref: &ref, PriceCents: &price, PerUserLimit: &limit, Unlisted: &unlisted}
@@ -59,7 +59,7 @@ func TestAPatchChangesWhatItNames(t *testing.T) {
 }
 
 func TestEveryChangeSaysWhoAndWhy(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	no := orderNo.String()
 	for path, did := range map[string]string{
 		"/products/1/preheat": "preheat", "/products/1/pause": "state", "/products/1/resume": "state",
@@ -92,7 +92,7 @@ func TestEveryChangeSaysWhoAndWhy(t *testing.T) {
 
 // An answer tells apart what the store has and what the ledger keeps for it.
 func TestPause_IsAcceptedWhileTheStoreIsAway(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	for keeps, want := range map[bool]int{false: http.StatusOK, true: http.StatusAccepted} {
 		d.engine.keeps = keeps
 		for verb, state := range map[string]string{"pause": "paused", "end": "ended"} {
@@ -108,7 +108,7 @@ func TestPause_IsAcceptedWhileTheStoreIsAway(t *testing.T) {
 }
 
 func TestReplay_SaysSinceWhenWhoAndWhy(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	got := d.did("POST", "/admin/v1/sinks/shop/replay", `{"from":"2026-11-11T20:00:00+08:00","reason":"lost"}`, "X-Operator: li.na")
 	want := time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)
 	if at, ok := got.what.(time.Time); !ok || !at.Equal(want) || got.did != "replay sink" || got.actor != (store.Actor{Name: "li.na", Reason: "lost"}) {
@@ -117,7 +117,7 @@ func TestReplay_SaysSinceWhenWhoAndWhy(t *testing.T) {
 }
 
 func TestARepairIsAuditedBeforeItIsMade(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	d.do("POST", "/admin/v1/reconciliations", `{"product_id":1,"repair":true,"reason":"drill"}`, "X-Operator: li.na")
 	calls := d.engine.changes()
 	if len(calls) != 2 || calls[0].did != "append" || calls[0].actor != (store.Actor{Name: "li.na", Reason: "drill"}) ||
@@ -131,7 +131,7 @@ func TestARepairIsAuditedBeforeItIsMade(t *testing.T) {
 }
 
 func TestAStockChangeIsKnownByItsID(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	const path = "/admin/v1/products/1/stock"
 	for want, request := range map[string][]string{
 		"made-up": {`{"delta":5}`}, "a": {`{"delta":5,"change_id":"a"}`},
@@ -157,7 +157,7 @@ func TestAStockChangeIsKnownByItsID(t *testing.T) {
 }
 
 func TestFiltersReachTheStore(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	paid := seckill.OrderPaid
 	for path, want := range map[string]any{
 		"/orders?buyer=bob&product_id=1&status=paid&ref=cart%201&before=" + orderNo.String() + "&limit=7": store.OrderFilter{
@@ -182,7 +182,7 @@ func TestFiltersReachTheStore(t *testing.T) {
 }
 
 func TestTheFeedSaysWhereToGoOn(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	for path, next := range map[string]int64{"/admin/v1/events": 9, "/admin/v1/events?after=9": 9, "/admin/v1/events?after=99": 99} {
 		var page eventPage
 		if err := json.Unmarshal(d.do("GET", path, "").body, &page); err != nil || page.Next != next {
@@ -192,7 +192,7 @@ func TestTheFeedSaysWhereToGoOn(t *testing.T) {
 }
 
 func TestAKeptReportHasTheNumberOfItsRow(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	got := d.do("GET", "/admin/v1/reconciliations", "")
 	if !strings.Contains(string(got.body), `"id":7,"product_id":1`) || !strings.Contains(string(got.body), `"balanced":false`) {
 		t.Errorf("got %s", got.body)
@@ -200,7 +200,7 @@ func TestAKeptReportHasTheNumberOfItsRow(t *testing.T) {
 }
 
 func TestAnOrderInTheLedgerIsQueuedAndHasNoStoryYet(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	got := d.do("GET", "/admin/v1/orders/"+waiting.String(), "")
 	if got.status != http.StatusOK || !strings.Contains(string(got.body), `"status":"queued","reason":""`) || !strings.Contains(string(got.body), `"story":[]`) {
 		t.Errorf("got %d %s", got.status, got.body)
@@ -208,8 +208,8 @@ func TestAnOrderInTheLedgerIsQueuedAndHasNoStoryYet(t *testing.T) {
 }
 
 func TestAnOrderOnTheLadderIsQueued(t *testing.T) {
-	d := newDesk(t, nil)
-	got := d.do("GET", "/admin/v1/orders/"+onDesk.String(), "")
+	d := newFixture(t, nil)
+	got := d.do("GET", "/admin/v1/orders/"+onLadder.String(), "")
 	if !strings.Contains(string(got.body), `"status":"queued","reason":"bad data"`) {
 		t.Errorf("got %s", got.body)
 	}
@@ -218,7 +218,7 @@ func TestAnOrderOnTheLadderIsQueued(t *testing.T) {
 
 // An order of which nobody can tell yet is no order that does not exist.
 func TestAnOrderThatMayBeQueuedIsBusyToTheOperator(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	d.refused(seckill.CodeBusy, "it may be queued", "GET", "/admin/v1/orders/"+maybe.String(), "")
 	for _, move := range []string{"cancel", "refund"} {
 		d.refused(seckill.CodeBusy, "it may be queued", "POST", "/admin/v1/orders/"+maybe.String()+"/"+move, "")
@@ -226,7 +226,7 @@ func TestAnOrderThatMayBeQueuedIsBusyToTheOperator(t *testing.T) {
 }
 
 func TestASearchThatCouldNotAskAllSaysSo(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	for buyer, partial := range map[string]string{"half": `"partial":true`, "bob": `"partial":false`, "nobody": `"partial":false`} {
 		if got := d.do("GET", "/admin/v1/orders?buyer="+buyer, ""); got.status != http.StatusOK || !strings.Contains(string(got.body), partial) {
 			t.Errorf("%s: %d %s", buyer, got.status, got.body)
@@ -236,7 +236,7 @@ func TestASearchThatCouldNotAskAllSaysSo(t *testing.T) {
 
 func TestTheStreamBeatsUntilTheServerStops(t *testing.T) {
 	stop, began := make(chan struct{}), time.Now()
-	d := newDesk(t, func(o *Options) {
+	d := newFixture(t, func(o *Options) {
 		o.StreamEvery, o.Stop = 5*time.Millisecond, stop
 		o.Now = func() time.Time { return at.Add(time.Since(began)) }
 	})
@@ -281,7 +281,7 @@ func TestTheStreamBeatsUntilTheServerStops(t *testing.T) {
 
 func TestStreamsAreBounded(t *testing.T) {
 	stop := make(chan struct{})
-	d := newDesk(t, func(o *Options) { o.Stop = stop })
+	d := newFixture(t, func(o *Options) { o.Stop = stop })
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	for range maxStreams {

@@ -18,7 +18,7 @@ const patience = time.Minute
 
 // deaf opens a connection with a small receive buffer, sends a request, and reads
 // the first byte of the answer alone.
-func (d *desk) deaf(request string) net.Conn {
+func (d *fixture) deaf(request string) net.Conn {
 	d.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(d.url, "http://"))
 	if err != nil {
@@ -43,7 +43,7 @@ func (d *desk) deaf(request string) net.Conn {
 func TestAnswer_ClientThatDoesNotReadIsCutOff(t *testing.T) {
 	const size = 64 << 20 // more than a kernel buffers
 	ended := make(chan string, 1)
-	d := newDesk(t, func(o *Options) {
+	d := newFixture(t, func(o *Options) {
 		o.AnswerTimeout = 50 * time.Millisecond
 		o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, size)) })
 		o.OnRequest = func(route string, _ int, _ time.Duration) { ended <- route }
@@ -62,7 +62,7 @@ func TestAnswer_ClientThatDoesNotReadIsCutOff(t *testing.T) {
 // An operation of minutes ends after the server's WriteTimeout. Its answer must
 // have a deadline of its own.
 func TestAnswer_ComesAfterTheServersDeadline(t *testing.T) {
-	d := newDesk(t, func(o *Options) {
+	d := newFixture(t, func(o *Options) {
 		o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			if err := http.NewResponseController(w.(*page).ResponseWriter).SetWriteDeadline(time.Now().Add(-time.Second)); err != nil {
 				t.Error(err)
@@ -88,7 +88,7 @@ func (d *deadlines) SetWriteDeadline(at time.Time) error {
 
 func TestAnswer_ProfilesMayTakeLonger(t *testing.T) {
 	e := &engine{}
-	handler, err := New(Options{Token: token, Desk: e, Orders: e, Reconciler: e, Records: e, Sinks: sinkDesk{e}, Pprof: true, Log: slog.New(slog.DiscardHandler)})
+	handler, err := New(Options{Token: token, Sales: e, Orders: e, Reconciler: e, Records: e, Sinks: fakeSinks{e}, Pprof: true, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func TestAnswer_ProfilesMayTakeLonger(t *testing.T) {
 // net/http ignores Transfer-Encoding in HTTP/1.0: the chunk would be the next
 // request on the connection.
 func TestHTTP10_BodyInChunksIsNeverASecondRequest(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	const hidden = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 	for _, host := range []string{"127.0.0.1", "evil.example"} {
 		conn := d.deaf(fmt.Sprintf("GET /healthz HTTP/1.0\r\nHost: %s\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n%s", host, hidden))

@@ -25,7 +25,7 @@ func (f *feed) Events(_ context.Context, after int64, limit int) (events []secki
 	return events, nil
 }
 
-func (d *desk) events(query string) (ids []int64, next int64) {
+func (d *fixture) events(query string) (ids []int64, next int64) {
 	d.Helper()
 	var page struct {
 		Events []struct{ ID int64 }
@@ -42,7 +42,7 @@ func (d *desk) events(query string) (ids []int64, next int64) {
 
 func TestListEvents_LeavesOutTestProducts(t *testing.T) {
 	f := &feed{tests: []bool{true, false, true, true, false, false, true}}
-	d := newDesk(t, func(o *Options) { f.engine = o.Records.(*engine); o.Records = f })
+	d := newFixture(t, func(o *Options) { f.engine = o.Records.(*engine); o.Records = f })
 	for query, want := range map[string]struct {
 		ids  []int64
 		next int64
@@ -69,7 +69,7 @@ func TestListEvents_PagesSkipNothingAndEnd(t *testing.T) {
 			want = append(want, int64(i+1))
 		}
 	}
-	d := newDesk(t, func(o *Options) { f.engine = o.Records.(*engine); o.Records = f })
+	d := newFixture(t, func(o *Options) { f.engine = o.Records.(*engine); o.Records = f })
 	var got []int64
 	for after := int64(0); after < int64(len(f.tests)); {
 		before := f.reads

@@ -14,12 +14,12 @@ import (
 )
 
 var (
-	at      = time.Date(2026, 11, 11, 12, 0, 0, 7e6, time.UTC)
-	orderNo = seckill.NewOrderNo(at, 1, 42)
-	absent  = seckill.NewOrderNo(at, 2, 43)
-	onDesk  = seckill.NewOrderNo(at, 1, 44) // known by its letter alone
-	waiting = seckill.NewOrderNo(at, 1, 46) // known by the ledger alone
-	maybe   = seckill.NewOrderNo(at, 1, 45) // of which nobody can tell yet
+	at       = time.Date(2026, 11, 11, 12, 0, 0, 7e6, time.UTC)
+	orderNo  = seckill.NewOrderNo(at, 1, 42)
+	absent   = seckill.NewOrderNo(at, 2, 43)
+	onLadder = seckill.NewOrderNo(at, 1, 44) // known by its letter alone
+	waiting  = seckill.NewOrderNo(at, 1, 46) // known by the ledger alone
+	maybe    = seckill.NewOrderNo(at, 1, 45) // of which nobody can tell yet
 
 	errMaybe = seckill.Errorf(seckill.CodeBusy, "it may be queued")
 )
@@ -200,7 +200,7 @@ func letter() store.Letter {
 	return store.Letter{
 		ID: 5, Dead: true, Attempts: 16, Reason: "bad data", CreatedAt: at, DeadAt: at,
 		Item: store.Item{
-			Claim:     seckill.Claim{OrderNo: onDesk, Buyer: "bob", Quantity: 1},
+			Claim:     seckill.Claim{OrderNo: onLadder, Buyer: "bob", Quantity: 1},
 			ProductID: 1, Group: 1, At: at, Name: "Phone", PriceCents: 1, Currency: "CNY",
 		},
 	}
@@ -269,8 +269,8 @@ func (e *engine) Look(_ context.Context, no seckill.OrderNo) (seckill.Order, err
 	switch {
 	case err != nil:
 		return found, err
-	case no == onDesk:
-		found.OrderNo, found.Status, found.Reason, found.PayBefore = onDesk, seckill.OrderQueued, "bad data", time.Time{}
+	case no == onLadder:
+		found.OrderNo, found.Status, found.Reason, found.PayBefore = onLadder, seckill.OrderQueued, "bad data", time.Time{}
 		return found, nil
 	case no == waiting:
 		found.OrderNo, found.Status, found.PayBefore = waiting, seckill.OrderQueued, time.Time{}
@@ -340,16 +340,16 @@ func (e *engine) AppendAudit(_ context.Context, line store.AuditLine) error {
 var errOutage = errors.New("dial tcp 10.0.0.7:3306: connection refused")
 
 // sinkDesk is the engine's side of sinks: it knows the sink shop.
-type sinkDesk struct{ *engine }
+type fakeSinks struct{ *engine }
 
-func (d sinkDesk) delivery(state store.DeliveryState) store.Delivery {
+func (d fakeSinks) delivery(state store.DeliveryState) store.Delivery {
 	return store.Delivery{
 		Sink: "shop", EventID: 5, Key: orderNo.String(), Kind: seckill.EventOrderPaid, MessageID: eventID, EventAt: at, State: state,
 		Attempts: 3, Status: "500", Latency: 12 * time.Millisecond, Error: "receiver answered 500", FirstAt: at, LastAt: at,
 	}
 }
 
-func (d sinkDesk) List(context.Context) ([]sink.Report, error) {
+func (d fakeSinks) List(context.Context) ([]sink.Report, error) {
 	return []sink.Report{
 		{Info: sink.Info{Name: "away", Kind: "kafka", Target: "orders"}, Configured: true, State: store.SinkState{Name: "away", DownAt: at}},
 		{Info: sink.Info{Name: "old"}, State: store.SinkState{Name: "old", Cursor: 3, DownAt: at}},
@@ -360,14 +360,14 @@ func (d sinkDesk) List(context.Context) ([]sink.Report, error) {
 	}, d.failure()
 }
 
-func (d sinkDesk) Deliveries(_ context.Context, filter store.DeliveryFilter) ([]store.Delivery, error) {
+func (d fakeSinks) Deliveries(_ context.Context, filter store.DeliveryFilter) ([]store.Delivery, error) {
 	if filter.Sink != "shop" {
 		return nil, notFound()
 	}
 	return []store.Delivery{d.delivery(store.DeliveryFailed), d.delivery(store.DeliveryDelivered)}, d.failure()
 }
 
-func (d sinkDesk) Event(_ context.Context, name, messageID string) (int64, error) {
+func (d fakeSinks) Event(_ context.Context, name, messageID string) (int64, error) {
 	if messageID != eventID {
 		return 0, notFound()
 	}
@@ -377,30 +377,30 @@ func (d sinkDesk) Event(_ context.Context, name, messageID string) (int64, error
 // eventID is the message id of event 5.
 const eventID = "evt_4f0c1d6a3be1b0f2a7c9d85e6f301b24"
 
-func (d sinkDesk) Retry(_ context.Context, name string, event int64, actor store.Actor) (store.Delivery, error) {
+func (d fakeSinks) Retry(_ context.Context, name string, event int64, actor store.Actor) (store.Delivery, error) {
 	return d.delivery(store.DeliveryRetrying), d.told("retry delivery", event, name, actor)
 }
 
-func (d sinkDesk) RetryAll(_ context.Context, name string, actor store.Actor) (int, error) {
+func (d fakeSinks) RetryAll(_ context.Context, name string, actor store.Actor) (int, error) {
 	return 2, d.told("retry deliveries", 0, name, actor)
 }
 
-func (d sinkDesk) Skip(_ context.Context, name string, event int64, actor store.Actor) (store.Delivery, error) {
+func (d fakeSinks) Skip(_ context.Context, name string, event int64, actor store.Actor) (store.Delivery, error) {
 	return d.delivery(store.DeliverySkipped), d.told("skip delivery", event, name, actor)
 }
 
-func (d sinkDesk) SkipAll(_ context.Context, name string, actor store.Actor) (int, error) {
+func (d fakeSinks) SkipAll(_ context.Context, name string, actor store.Actor) (int, error) {
 	return 3, d.told("skip deliveries", 0, name, actor)
 }
 
-func (d sinkDesk) Forget(_ context.Context, name string, actor store.Actor) (int, error) {
+func (d fakeSinks) Forget(_ context.Context, name string, actor store.Actor) (int, error) {
 	return 4, d.told("forget sink", 0, name, actor)
 }
 
-func (d sinkDesk) Replay(_ context.Context, _ string, from time.Time, actor store.Actor) (int64, error) {
+func (d fakeSinks) Replay(_ context.Context, _ string, from time.Time, actor store.Actor) (int64, error) {
 	return 9, d.told("replay sink", 0, from, actor)
 }
 
-func (d sinkDesk) Test(_ context.Context, name string, actor store.Actor) (sink.Echo, error) {
+func (d fakeSinks) Test(_ context.Context, name string, actor store.Actor) (sink.Echo, error) {
 	return sink.Echo{Status: "500", Latency: time.Second, Err: errors.New("receiver answered 500")}, d.told("test sink", 0, name, actor)
 }

@@ -38,7 +38,7 @@ var (
 func long(n int) string { return `"` + strings.Repeat("x", n) + `"` }
 
 func TestEveryFieldOfANewProductIsChecked(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	for name, values := range map[string][]string{
 		"id":             append([]string{"", "0", "-1", "4294967296"}, notWhole...),
 		"name":           append([]string{"", `""`, long(201)}, notText...),
@@ -67,7 +67,7 @@ func TestEveryFieldOfANewProductIsChecked(t *testing.T) {
 }
 
 func TestEveryFieldOfAPatchIsChecked(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	const path = "/admin/v1/products/1"
 	for name, values := range map[string][]string{
 		"name":           append([]string{`""`, long(201)}, notText...),
@@ -96,7 +96,7 @@ func TestEveryFieldOfAPatchIsChecked(t *testing.T) {
 }
 
 func TestEveryFieldOfOtherChangesIsChecked(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	const stock, reconcile = "/admin/v1/products/1/stock", "/admin/v1/reconciliations"
 	for _, value := range append([]string{"0", "100000001", "-100000001"}, notWhole[:10]...) {
 		d.refused(seckill.CodeBadRequest, "delta", "POST", stock, `{"delta":`+value+`}`)
@@ -137,7 +137,7 @@ func TestEveryFieldOfOtherChangesIsChecked(t *testing.T) {
 }
 
 func TestEveryBodyIsOneStrictObject(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	huge := `{"reason":"` + strings.Repeat("x", maxBodyBytes) + `"}`
 	for _, c := range []struct{ name, body, names, header string }{
 		{"unknown field", with(t, "colour", `"red"`), "colour", ""},
@@ -185,7 +185,7 @@ func TestEveryBodyIsOneStrictObject(t *testing.T) {
 }
 
 func TestEveryPathAndQueryParameterIsChecked(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	bad := func(method, path, names string) {
 		t.Helper()
 		d.refused(seckill.CodeBadRequest, names, method, "/admin/v1"+path, "")

@@ -23,7 +23,7 @@ func (in *input) limit() int { return int(in.paramInt("limit", 1, maxPage, defau
 
 // order is an order on the wire.
 func (a *handler) order(o *seckill.Order) api.AdminOrder {
-	return api.AdminOrderOf(o, a.Desk.IsTest(o.ProductID))
+	return api.AdminOrderOf(o, a.Sales.IsTest(o.ProductID))
 }
 
 func (a *handler) searchOrders(in *input) action {

@@ -14,7 +14,7 @@ import (
 // An operator who asks an instance without the role is told so, not that there
 // is no such product; whoever has no token is told nothing.
 func TestAnInstanceWithoutTheRoleSaysWhereToAsk(t *testing.T) {
-	d := newDesk(t, func(o *Options) { o.HealthOnly, o.Roles = true, []string{"shop"} })
+	d := newFixture(t, func(o *Options) { o.HealthOnly, o.Roles = true, []string{"shop"} })
 	d.client = http.DefaultClient // not all of these are described
 	for _, path := range []string{"/admin/v1/products", "/admin/v1/products/1/preheat", "/admin/v1/stats/stream", "/admin/v1/no/such"} {
 		d.refused(seckill.CodeNotFound, "--roles=shop and has no operator API: ask one with role admin", "POST", path, "")
@@ -39,7 +39,7 @@ func TestAnOutageNamesItsPartToTheOperator(t *testing.T) {
 		{seckill.Errorf(seckill.CodeBusy, "read ledger: closed"), "read ledger: closed"},
 		{errors.New("a secret"), ""},
 	} {
-		d := newDesk(t, func(o *Options) { o.Records = failing{o.Records, c.err} })
+		d := newFixture(t, func(o *Options) { o.Records = failing{o.Records, c.err} })
 		got := d.do("GET", "/admin/v1/products/1", "")
 		if doc := got.problem(t); got.status != 503 || doc.Code != seckill.CodeBusy || doc.Detail != c.says {
 			t.Errorf("%v: got %d %+v", c.err, got.status, doc)

@@ -61,7 +61,7 @@ func (a *handler) createProduct(in *input) action {
 	}
 	in.failWith(product.Check())
 	return func(ctx context.Context) (answer, error) {
-		created, err := a.Desk.Create(ctx, product, actor)
+		created, err := a.Sales.Create(ctx, product, actor)
 		if err != nil {
 			return answer{}, fmt.Errorf("create product %d: %w", id, err)
 		}
@@ -101,7 +101,7 @@ func (a *handler) patchProduct(in *input) action {
 		if patch == (store.ProductPatch{}) {
 			return answer{}, seckill.Errorf(seckill.CodeBadRequest, "at least one field must change")
 		}
-		product, err := a.Desk.Patch(ctx, id, patch, actor)
+		product, err := a.Sales.Patch(ctx, id, patch, actor)
 		if err == nil && patch.ImageURL != nil {
 			a.warnOfPicture(&product)
 		}
@@ -113,7 +113,7 @@ func (a *handler) deleteProduct(in *input) action {
 	id, actor := in.productID(), in.actor()
 	actor.Reason = in.paramText("reason", maxReasonBytes) // it has no body
 	return func(ctx context.Context) (answer, error) {
-		orders, err := a.Desk.Delete(ctx, id, actor)
+		orders, err := a.Sales.Delete(ctx, id, actor)
 		if err != nil {
 			return answer{}, fmt.Errorf("delete product %d: %w", id, err)
 		}
@@ -149,13 +149,13 @@ func (a *handler) onProduct(verb string, do func(context.Context, uint32, store.
 
 func (a *handler) setState(state seckill.SaleState) operation {
 	return a.onProduct("set the state of", func(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
-		return a.Desk.SetState(ctx, id, state, actor)
+		return a.Sales.SetState(ctx, id, state, actor)
 	})
 }
 
 // shown is a product with what shoppers see of it.
 func (a *handler) shown(p *seckill.Product) api.AdminProduct {
-	return api.AdminProductOf(p, a.Desk.Status(p))
+	return api.AdminProductOf(p, a.Sales.Status(p))
 }
 
 func (a *handler) changeStock(in *input) action {
@@ -168,7 +168,7 @@ func (a *handler) changeStock(in *input) action {
 		if changeID == "" {
 			changeID = a.NewChangeID()
 		}
-		change, err := a.Desk.ChangeStock(ctx, id, delta, changeID, actor)
+		change, err := a.Sales.ChangeStock(ctx, id, delta, changeID, actor)
 		if err != nil {
 			return answer{}, fmt.Errorf("change stock of product %d: %w", id, err)
 		}
@@ -183,7 +183,7 @@ func (a *handler) changeStock(in *input) action {
 func (a *handler) getStats(in *input) action {
 	id := in.productID()
 	return func(ctx context.Context) (answer, error) {
-		figures, err := a.Desk.Stats(ctx, id)
+		figures, err := a.Sales.Stats(ctx, id)
 		if err != nil {
 			return answer{}, fmt.Errorf("stats of product %d: %w", id, err)
 		}

@@ -32,7 +32,7 @@ func (c *clock) now() time.Time { return time.Unix(0, c.ns.Load()) }
 func (c *clock) add(d time.Duration) { c.ns.Add(int64(d)) }
 
 // as sends a request under a Host.
-func (d *desk) as(host, method, path string, headers ...string) reply {
+func (d *fixture) as(host, method, path string, headers ...string) reply {
 	d.Helper()
 	request, err := http.NewRequest(method, d.url+path, nil)
 	if err != nil {
@@ -58,7 +58,7 @@ func (d *desk) as(host, method, path string, headers ...string) reply {
 
 // A browser that was led here by an attacker's name sends that name.
 func TestHost_ForeignNameIsRefusedOnEveryPath(t *testing.T) {
-	d := newDesk(t, func(o *Options) {
+	d := newFixture(t, func(o *Options) {
 		o.Hosts = []string{"engine-1", "Seckill.Internal"}
 		o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "up 1\n") })
 		o.Pprof = true
@@ -96,7 +96,7 @@ func TestHost_ForeignNameIsRefusedOnEveryPath(t *testing.T) {
 
 // Some load balancers probe with HTTP/1.0, without a Host.
 func TestHost_MayBeMissing(t *testing.T) {
-	d := newDesk(t, nil)
+	d := newFixture(t, nil)
 	conn, err := net.Dial("tcp", strings.TrimPrefix(d.url, "http://"))
 	if err != nil {
 		t.Fatal(err)
@@ -121,7 +121,7 @@ func lines(log, holds string) (found []string) {
 func TestWrongToken_IsWarnedOfByEveryMethodOnceASecond(t *testing.T) {
 	clock := newClock()
 	var counted atomic.Int32
-	d := newDesk(t, func(o *Options) {
+	d := newFixture(t, func(o *Options) {
 		o.Now, o.GuessWait = clock.now, time.Nanosecond
 		o.OnSuspect = func(why string) {
 			if why == suspectWrong {
@@ -157,7 +157,7 @@ func TestWrongToken_IsWarnedOfByEveryMethodOnceASecond(t *testing.T) {
 }
 
 // present sends a token from one of this machine's addresses.
-func (d *desk) present(ctx context.Context, from, token string) (status int, retryAfter string, err error) {
+func (d *fixture) present(ctx context.Context, from, token string) (status int, retryAfter string, err error) {
 	dialer := &net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 	transport := &http.Transport{DialContext: dialer.DialContext, DisableKeepAlives: true}
 	request, err := http.NewRequestWithContext(ctx, "GET", d.url+"/admin/v1/products", nil)
@@ -174,7 +174,7 @@ func (d *desk) present(ctx context.Context, from, token string) (status int, ret
 }
 
 // wants presents a token and compares the status.
-func (d *desk) wants(status int, from, token string) {
+func (d *fixture) wants(status int, from, token string) {
 	d.Helper()
 	if got, _, err := d.present(d.Context(), from, token); got != status || err != nil {
 		d.Errorf("%q from %s: answered %d, %v, want %d", token, from, got, err, status)
@@ -182,7 +182,7 @@ func (d *desk) wants(status int, from, token string) {
 }
 
 // spend uses up an address's budget of tokens.
-func (d *desk) spend(from string) {
+func (d *fixture) spend(from string) {
 	d.Helper()
 	for range guessBurst {
 		d.wants(401, from, "guess")
@@ -191,7 +191,7 @@ func (d *desk) spend(from string) {
 
 // occupy takes every place of tokens that wait, from an address whose budget is
 // spent. It returns when all are taken, and gives the places back when stop closes.
-func (d *desk) occupy(from string, stop chan struct{}) {
+func (d *fixture) occupy(from string, stop chan struct{}) {
 	d.Helper()
 	const beyond = 10 // these are refused at once, which shows that no place is left
 	type answer struct {
@@ -233,7 +233,7 @@ func (d *desk) occupy(from string, stop chan struct{}) {
 func TestWrongToken_BeyondTheBudgetNoTokenIsCompared(t *testing.T) {
 	clock := newClock() // stands still: no budget comes back
 	stop := make(chan struct{})
-	d := newDesk(t, func(o *Options) { o.Now, o.GuessWait, o.Stop = clock.now, time.Hour, stop })
+	d := newFixture(t, func(o *Options) { o.Now, o.GuessWait, o.Stop = clock.now, time.Hour, stop })
 	d.spend("127.0.0.2")
 	d.occupy("127.0.0.2", stop)
 	d.wants(429, "127.0.0.2", token)
@@ -248,7 +248,7 @@ func TestWrongToken_BeyondTheBudgetNoTokenIsCompared(t *testing.T) {
 func TestWrongToken_OperatorSeenLatelyIsNeverLockedOut(t *testing.T) {
 	clock := newClock()
 	stop := make(chan struct{})
-	d := newDesk(t, func(o *Options) { o.Now, o.GuessWait, o.Stop = clock.now, time.Hour, stop })
+	d := newFixture(t, func(o *Options) { o.Now, o.GuessWait, o.Stop = clock.now, time.Hour, stop })
 	d.wants(200, "127.0.0.1", token)
 	d.spend("127.0.0.2")
 	d.occupy("127.0.0.2", stop)
@@ -267,7 +267,7 @@ func TestWrongToken_OperatorSeenLatelyIsNeverLockedOut(t *testing.T) {
 
 func TestWrongToken_WaitingTokenIsComparedLater(t *testing.T) {
 	clock := newClock()
-	d := newDesk(t, func(o *Options) { o.Now, o.GuessWait = clock.now, time.Nanosecond })
+	d := newFixture(t, func(o *Options) { o.Now, o.GuessWait = clock.now, time.Nanosecond })
 	d.spend("127.0.0.2")
 	d.wants(401, "127.0.0.2", "guess")
 	d.wants(200, "127.0.0.2", token)
@@ -308,7 +308,7 @@ func TestOperators_RemembersTheLatestAddresses(t *testing.T) {
 
 func TestLog_AmbiguousRequestIsRefusedNotAnOperators(t *testing.T) {
 	counted := make(chan string, 2)
-	d := newDesk(t, func(o *Options) { o.OnSuspect = func(why string) { counted <- why } })
+	d := newFixture(t, func(o *Options) { o.OnSuspect = func(why string) { counted <- why } })
 	d.client = http.DefaultClient
 	if got := d.do("POST", "/admin/v1/products", "", "Authorization: none", "Content-Type: multipart/form-data; boundary=b"); got.status != 415 {
 		t.Errorf("answered %d %s", got.status, got.body)
@@ -328,7 +328,7 @@ func TestLog_AmbiguousRequestIsRefusedNotAnOperators(t *testing.T) {
 
 func TestWrongToken_MissingOneIsNoGuess(t *testing.T) {
 	clock := newClock()
-	d := newDesk(t, func(o *Options) { o.Now, o.GuessWait = clock.now, time.Hour })
+	d := newFixture(t, func(o *Options) { o.Now, o.GuessWait = clock.now, time.Hour })
 	for range 2 * guessBurst {
 		d.refused(seckill.CodeUnauthenticated, "", "GET", "/admin/v1/products", "", "Authorization: ")
 	}
@@ -336,7 +336,7 @@ func TestWrongToken_MissingOneIsNoGuess(t *testing.T) {
 
 func TestLog_FloodOfUnknownPathsIsOneShortLineASecond(t *testing.T) {
 	clock := newClock()
-	d := newDesk(t, func(o *Options) { o.Now = clock.now })
+	d := newFixture(t, func(o *Options) { o.Now = clock.now })
 	d.client = http.DefaultClient
 	const perSecond, seconds = 50, 3
 	for range seconds {

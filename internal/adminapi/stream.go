@@ -62,7 +62,7 @@ func (a *handler) boardFrame(ctx context.Context, tests bool) ([]byte, error) {
 		if products[i].Test && !tests || now.Before(products[i].StartsAt.Add(-boardMargin)) || now.After(products[i].EndsAt.Add(boardMargin)) {
 			continue
 		}
-		figures, err := a.Desk.Stats(ctx, products[i].ID)
+		figures, err := a.Sales.Stats(ctx, products[i].ID)
 		if err != nil {
 			beat.Failed = append(beat.Failed, products[i].ID)
 			continue

@@ -72,7 +72,7 @@ func (p *parts) leaveBrokers() {
 			}
 		})
 	}
-	for name, target := range p.sinks.desk.Targets {
+	for name, target := range p.sinks.admin.Targets {
 		leave("the sink "+name, func() error { return target.Close(ctx) })
 	}
 	if p.line != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // buildChallenge wires purchase tokens and what stands before them.
-func (p *parts) buildChallenge(door *admission.Doorkeeper) (_ *challenge.Desk, err error) {
+func (p *parts) buildChallenge(door *admission.Doorkeeper) (_ *challenge.Issuer, err error) {
 	if door.Tokens, err = auth.NewMint(p.cfg.Token.Secrets()...); err != nil {
 		return nil, err
 	}

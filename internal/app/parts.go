@@ -94,7 +94,7 @@ type parts struct {
 	lifecycle   *sale.Lifecycle
 	keeper      *sale.Keeper
 	stage       *purchase.Stage
-	orders      *order.Desk
+	orders      *order.Orders
 	providers   map[string]payment.Provider
 	sandboxPage http.Handler // nil without the sandbox
 	payPages    []string     // providers at which a buyer can pay
@@ -337,7 +337,7 @@ func (p *parts) buildPayment(shopURL func() string) error {
 
 // buildOrders wires orders and the workers.
 func (p *parts) buildOrders(ctx context.Context, opt Options) error {
-	p.orders = &order.Desk{
+	p.orders = &order.Orders{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Catalog: p.catalog, Providers: p.providers, PayPages: p.payPages,
 		BackURL:  p.backURL,
 		OnReturn: p.returned, OnRefund: func() { p.signals.Wake(dutyRefund) },
@@ -434,7 +434,7 @@ func (p *parts) buildAdmin(opt Options, stopStreams <-chan struct{}) (err error)
 		p.metrics.OperatorRefused.WithLabelValues(why) // a rule sees it grow from 0
 	}
 	p.admin, err = adminapi.New(adminapi.Options{
-		Token: string(p.cfg.Admin.Token.Bytes()), Desk: p.lifecycle, Orders: p.orders, Reconciler: p.reconciler, Records: p.store, Sinks: &p.sinks.desk,
+		Token: string(p.cfg.Admin.Token.Bytes()), Sales: p.lifecycle, Orders: p.orders, Reconciler: p.reconciler, Records: p.store, Sinks: &p.sinks.admin,
 		Hosts: p.cfg.Admin.Names(), Roles: opt.Roles, HealthOnly: !slices.Contains(opt.Roles, RoleAdmin), Checks: p.checks(opt.Roles),
 		Metrics: p.metrics.Handler(), Pprof: p.cfg.Admin.Pprof, Log: p.log, Stop: stopStreams, Now: fault.Now,
 		ShowsPicture: func(address string) bool { return shopapi.ShowsPicture(p.pictureHosts(), address) },

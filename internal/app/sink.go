@@ -28,14 +28,14 @@ const (
 
 // sinks is what sends events to other systems. Without sinks it is empty.
 type sinks struct {
-	desk    sink.Desk
+	admin   sink.Admin
 	senders []*sink.Sender
 	figures *metrics.Sinks
 }
 
 // buildSinks wires the sinks.
 func (p *parts) buildSinks() {
-	p.sinks.desk = sink.Desk{Store: p.store, Source: "/seckill/" + p.storeID, Targets: make(map[string]sink.Target), Now: fault.Now}
+	p.sinks.admin = sink.Admin{Store: p.store, Source: "/seckill/" + p.storeID, Targets: make(map[string]sink.Target), Now: fault.Now}
 	if len(p.cfg.Sinks) == 0 {
 		return
 	}
@@ -45,12 +45,12 @@ func (p *parts) buildSinks() {
 		cfg := &p.cfg.Sinks[i]
 		target := &sink.Lazy{Open: func(ctx context.Context) (sink.Target, error) { return p.openTarget(ctx, cfg) }}
 		sender := sink.NewSender(sink.Options{
-			Name: cfg.Name, Source: p.sinks.desk.Source, Target: target, Store: p.store, Data: api.EventData,
+			Name: cfg.Name, Source: p.sinks.admin.Source, Target: target, Store: p.store, Data: api.EventData,
 			Delays: cfg.RetryDelays, RatePerSecond: cfg.RatePerSecond, Concurrency: cfg.Concurrency,
 			AtEnd: cfg.From == config.SinkFromNow, Logger: p.log, Observer: sinkObserver{p.sinks.figures, p.alerter, complaints},
 		})
-		p.sinks.desk.Sinks = append(p.sinks.desk.Sinks, sink.Info{Name: cfg.Name, Kind: cfg.Kind, Target: targetOf(cfg)})
-		p.sinks.desk.Targets[cfg.Name] = target
+		p.sinks.admin.Sinks = append(p.sinks.admin.Sinks, sink.Info{Name: cfg.Name, Kind: cfg.Kind, Target: targetOf(cfg)})
+		p.sinks.admin.Targets[cfg.Name] = target
 		p.sinks.senders = append(p.sinks.senders, sender)
 		p.sinks.figures.Senders[cfg.Name] = sender
 	}
@@ -89,7 +89,7 @@ func (p *parts) openTarget(ctx context.Context, cfg *config.Sink) (sink.Target, 
 func (p *parts) sinkDuties() (loops []*background.Loop) {
 	for i, sender := range p.sinks.senders {
 		loops = append(loops, &background.Loop{
-			Name: "sink:" + p.sinks.desk.Sinks[i].Name, Every: sinkEvery, Timeout: sinkTimeout, Round: sender.Round, StopsSoon: true,
+			Name: "sink:" + p.sinks.admin.Sinks[i].Name, Every: sinkEvery, Timeout: sinkTimeout, Round: sender.Round, StopsSoon: true,
 		})
 	}
 	return loops

@@ -87,7 +87,7 @@ func TestStop_BrokersThatDoNotAnswerLeaveTheLedgerItsTime(t *testing.T) {
 		Open: func(context.Context) (carrier.Carrier, error) { return deafCarrier{carriertest.NewMemory()}, nil },
 	})
 	for _, name := range []string{"a", "b", "c"} {
-		p.sinks.desk.Targets[name] = deafTarget{end: t.Context().Done()}
+		p.sinks.admin.Targets[name] = deafTarget{end: t.Context().Done()}
 	}
 	closeLedger, left := p.book.close, time.Duration(0)
 	p.book.close = func(ctx context.Context) error {

@@ -179,7 +179,7 @@ func TestALeaseLetsOneLoopOfTheClusterRun(t *testing.T) {
 }
 
 // desk grants leases to one holder at a time and notes when.
-type desk struct {
+type lessor struct {
 	mu     sync.Mutex
 	holder string
 	until  time.Time
@@ -187,7 +187,7 @@ type desk struct {
 	broken error
 }
 
-func (d *desk) AcquireLease(_ context.Context, _, holder string, ttl time.Duration) (bool, error) {
+func (d *lessor) AcquireLease(_ context.Context, _, holder string, ttl time.Duration) (bool, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.calls++
@@ -201,7 +201,7 @@ func (d *desk) AcquireLease(_ context.Context, _, holder string, ttl time.Durati
 	return true, nil
 }
 
-func (d *desk) ReleaseLease(_ context.Context, _, holder string) error {
+func (d *lessor) ReleaseLease(_ context.Context, _, holder string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.holder == holder {
@@ -210,7 +210,7 @@ func (d *desk) ReleaseLease(_ context.Context, _, holder string) error {
 	return nil
 }
 
-func (d *desk) look() (calls int, until time.Time) {
+func (d *lessor) look() (calls int, until time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.calls, d.until
@@ -220,7 +220,7 @@ func (d *desk) look() (calls int, until time.Time) {
 // it is renewed while a long round runs, and not with every short one.
 func TestALeaseIsShortAndRenewedWhileARoundRuns(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
-		d := &desk{}
+		d := &lessor{}
 		stop := running(t, &background.Loop{
 			Name: "long", Holder: "one", Lease: d, Every: time.Second, Timeout: time.Hour,
 			Round: func(context.Context) error { <-time.After(time.Minute); return nil },
@@ -232,7 +232,7 @@ func TestALeaseIsShortAndRenewedWhileARoundRuns(t *testing.T) {
 			}
 		}
 		stop()
-		short := &desk{}
+		short := &lessor{}
 		stop = running(t, &background.Loop{
 			Name: "short", Holder: "one", Lease: short, Every: 100 * time.Millisecond, Timeout: time.Hour,
 			Round: func(context.Context) error { return nil },
@@ -250,7 +250,7 @@ func TestALeaseIsShortAndRenewedWhileARoundRuns(t *testing.T) {
 
 func TestAnOutageOfTheLeasePasses(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
-		d := &desk{}
+		d := &lessor{}
 		var rounds atomic.Int64
 		l := &background.Loop{
 			Name: "leased", Holder: "one", Lease: d, Every: time.Second, Timeout: time.Minute,

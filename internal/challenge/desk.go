@@ -101,7 +101,7 @@ func (unmeasured) Spared()             {}
 
 // Desk asks challenges and makes purchase tokens of answers. It is safe for
 // concurrent use if its Random is.
-type Desk struct {
+type Issuer struct {
 	opt      Options
 	seals    *sealer
 	asked    meter // challenges that calm addresses and buyers asked for
@@ -114,11 +114,11 @@ type Desk struct {
 }
 
 // New makes a desk.
-func New(opt Options) (*Desk, error) {
+func New(opt Options) (*Issuer, error) {
 	if opt.Meter == nil {
 		opt.Meter = unmeasured{}
 	}
-	d := &Desk{
+	d := &Issuer{
 		opt:      opt,
 		draws:    newGate(max(1, runtime.GOMAXPROCS(0)/2), drawsWaiting, drawPatience),
 		checks:   newGate(verifiesAtOnce, verifiesWaiting, verifyPatience),
@@ -140,7 +140,7 @@ func New(opt Options) (*Desk, error) {
 
 // Share has this instance count for an n-th of what an address asks for, as rate
 // limits do. It may be called at any time.
-func (d *Desk) Share(n int) { d.known.byAddr.Share(n) }
+func (d *Issuer) Share(n int) { d.known.byAddr.Share(n) }
 
 // perMinute lets a minute's worth come at once, as people do not spread theirs.
 func perMinute(n int) (*admission.Limiter, error) {
@@ -158,7 +158,7 @@ type Ask struct {
 }
 
 // Pose makes a challenge.
-func (d *Desk) Pose(ctx context.Context, ask Ask, now time.Time) (Challenge, error) {
+func (d *Issuer) Pose(ctx context.Context, ask Ask, now time.Time) (Challenge, error) {
 	if err := d.window(ask.Product, now); err != nil {
 		return Challenge{}, err
 	}
@@ -187,7 +187,7 @@ func (d *Desk) Pose(ctx context.Context, ask Ask, now time.Time) (Challenge, err
 // add. Whoever asks for more than their calm rate pays for it alone: these asks
 // are left out of the load, or a farm at one address would raise the price for
 // everybody.
-func (d *Desk) price(ask Ask, now time.Time) (load, reputation int) {
+func (d *Issuer) price(ask Ask, now time.Time) (load, reputation int) {
 	calm := 1.0
 	if reputation = d.known.asked(ask.Addr, ask.Buyer, now); reputation > 0 {
 		calm = 0
@@ -196,7 +196,7 @@ func (d *Desk) price(ask Ask, now time.Time) (load, reputation int) {
 }
 
 // pose fills in what the kind has, and seals.
-func (d *Desk) pose(ctx context.Context, c *sealed, ask Ask, load, reputation int) (Challenge, error) {
+func (d *Issuer) pose(ctx context.Context, c *sealed, ask Ask, load, reputation int) (Challenge, error) {
 	posed := Challenge{Kind: c.kind, ExpiresAt: c.expires}
 	switch c.kind {
 	case Pow:
@@ -224,7 +224,7 @@ func (d *Desk) pose(ctx context.Context, c *sealed, ask Ask, load, reputation in
 }
 
 // powBits is the difficulty in calm. What stands in for a picture costs more.
-func (d *Desk) powBits() int {
+func (d *Issuer) powBits() int {
 	if d.opt.Kind == Image {
 		return min(d.opt.PowBits+AlternativeBits, MaxPowBits)
 	}
@@ -232,14 +232,14 @@ func (d *Desk) powBits() int {
 }
 
 // alternatives are the kinds that may stand in for the usual one.
-func (d *Desk) alternatives() []Kind {
+func (d *Issuer) alternatives() []Kind {
 	if d.opt.Kind == Image {
 		return []Kind{Pow}
 	}
 	return nil
 }
 
-func (d *Desk) draw(ctx context.Context, answer string) ([]byte, error) {
+func (d *Issuer) draw(ctx context.Context, answer string) ([]byte, error) {
 	if err := d.draws.enter(ctx); err != nil {
 		return nil, err
 	}
@@ -264,7 +264,7 @@ type Answer struct {
 // decides: after a wrong one no other counts, after a right one each gives the
 // same token again. (Also one that is found wrong by then: a verifier may take
 // an answer once only, and a buyer whose token got lost has no other.)
-func (d *Desk) Redeem(ctx context.Context, a Answer, now time.Time) (token string, expires time.Time, err error) {
+func (d *Issuer) Redeem(ctx context.Context, a Answer, now time.Time) (token string, expires time.Time, err error) {
 	if err := d.window(a.Product, now); err != nil {
 		return "", time.Time{}, err
 	}
@@ -293,7 +293,7 @@ func (d *Desk) Redeem(ctx context.Context, a Answer, now time.Time) (token strin
 }
 
 // settle judges the answer and returns nil if the challenge is answered.
-func (d *Desk) settle(ctx context.Context, c *sealed, a Answer, now time.Time) error {
+func (d *Issuer) settle(ctx context.Context, c *sealed, a Answer, now time.Time) error {
 	if c.kind == None {
 		return nil // there is nothing to guess
 	}
@@ -318,7 +318,7 @@ func (d *Desk) settle(ctx context.Context, c *sealed, a Answer, now time.Time) e
 }
 
 // judge says whether an answer is right, by itself.
-func (d *Desk) judge(ctx context.Context, c *sealed, a Answer) (bool, error) {
+func (d *Issuer) judge(ctx context.Context, c *sealed, a Answer) (bool, error) {
 	switch c.kind {
 	case Pow:
 		return Solved(a.ChallengeID, a.Text, c.bits), nil
@@ -330,7 +330,7 @@ func (d *Desk) judge(ctx context.Context, c *sealed, a Answer) (bool, error) {
 	return false, ErrMalformed
 }
 
-func (d *Desk) verify(ctx context.Context, a Answer) (bool, error) {
+func (d *Issuer) verify(ctx context.Context, a Answer) (bool, error) {
 	if d.opt.Verify == nil { // an instance that is configured otherwise asked it
 		return false, ErrMalformed
 	}
@@ -345,7 +345,7 @@ func (d *Desk) verify(ctx context.Context, a Answer) (bool, error) {
 
 // window refuses before the lead, so that nothing can be prepared long ago, and
 // after the end.
-func (d *Desk) window(p *seckill.Product, now time.Time) error {
+func (d *Issuer) window(p *seckill.Product, now time.Time) error {
 	switch {
 	case p.State == seckill.SaleEnded || !now.Before(p.EndsAt):
 		return &seckill.Error{Code: seckill.CodeEnded}

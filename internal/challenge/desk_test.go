@@ -36,8 +36,8 @@ func (d *drawer) draw(symbols string) ([]byte, error) {
 }
 
 // desk is a desk under test with what it stands on.
-type desk struct {
-	*Desk
+type testIssuer struct {
+	*Issuer
 	tokens *auth.Mint
 	drawer *drawer
 }
@@ -45,9 +45,9 @@ type desk struct {
 // shared is the register of desks that are instances of one shop.
 func shared() onetime.Register { return onetimemem.New(func() time.Time { return now }) }
 
-func open(t testing.TB, kind Kind, change ...func(*Options)) *desk {
+func open(t testing.TB, kind Kind, change ...func(*Options)) *testIssuer {
 	t.Helper()
-	d := &desk{drawer: &drawer{}}
+	d := &testIssuer{drawer: &drawer{}}
 	opt := Options{
 		Kind: kind, Secrets: [][]byte{[]byte("secret")}, Spent: shared(), Lead: time.Minute,
 		PowBits: 8, CalmPerSecond: 1000, PerBuyerPerMinute: 1000, Random: rand.Reader,
@@ -62,13 +62,13 @@ func open(t testing.TB, kind Kind, change ...func(*Options)) *desk {
 		t.Fatal(err)
 	}
 	opt.Tokens = d.tokens
-	if d.Desk, err = New(opt); err != nil {
+	if d.Issuer, err = New(opt); err != nil {
 		t.Fatal(err)
 	}
 	return d
 }
 
-func (d *desk) pose(t testing.TB, buyer string, p *seckill.Product) Challenge {
+func (d *testIssuer) pose(t testing.TB, buyer string, p *seckill.Product) Challenge {
 	t.Helper()
 	c, err := d.Pose(t.Context(), Ask{Product: p, Buyer: buyer}, now)
 	if err != nil {
@@ -78,7 +78,7 @@ func (d *desk) pose(t testing.TB, buyer string, p *seckill.Product) Challenge {
 }
 
 // solve is the right answer to the challenge that was posed last.
-func (d *desk) solve(c Challenge) string {
+func (d *testIssuer) solve(c Challenge) string {
 	switch c.Kind {
 	case Pow:
 		return Solve(c.ID, c.Difficulty)
@@ -90,14 +90,14 @@ func (d *desk) solve(c Challenge) string {
 	return ""
 }
 
-func (d *desk) redeem(t testing.TB, c Challenge, answer string) (string, error) {
+func (d *testIssuer) redeem(t testing.TB, c Challenge, answer string) (string, error) {
 	t.Helper()
 	token, _, err := d.Redeem(t.Context(), Answer{Product: product(1), Buyer: "ann", ChallengeID: c.ID, Text: answer}, now)
 	return token, err
 }
 
 // id is the id of a good token of ann's.
-func (d *desk) id(t testing.TB, token string) auth.TokenID {
+func (d *testIssuer) id(t testing.TB, token string) auth.TokenID {
 	t.Helper()
 	id, err := d.tokens.Verify([]byte(token), []byte("ann"), 1, now)
 	if err != nil {
@@ -272,7 +272,7 @@ func TestEveryChangedByteOfAChallengeIsRefused(t *testing.T) {
 // asked and wherever it is redeemed, the token has one id: its purchase is one.
 func TestInstancesInTheMiddleOfARotationMakeOneToken(t *testing.T) {
 	register := shared()
-	with := func(secrets ...string) *desk {
+	with := func(secrets ...string) *testIssuer {
 		return open(t, Pow, func(o *Options) {
 			o.Spent, o.Secrets = register, nil
 			for _, s := range secrets {
@@ -280,7 +280,7 @@ func TestInstancesInTheMiddleOfARotationMakeOneToken(t *testing.T) {
 			}
 		})
 	}
-	instances := []*desk{with("old", "new"), with("new", "old"), with("third", "new", "old")}
+	instances := []*testIssuer{with("old", "new"), with("new", "old"), with("third", "new", "old")}
 	for _, asked := range instances[:2] {
 		c := asked.pose(t, "ann", product(1))
 		answer := Solve(c.ID, c.Difficulty)

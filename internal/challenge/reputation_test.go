@@ -20,7 +20,7 @@ type raises struct {
 
 func (r raises) Raised() { *r.count++ }
 
-func (d *desk) askFrom(t testing.TB, addr netip.Addr, buyer string, at time.Time) Challenge {
+func (d *testIssuer) askFrom(t testing.TB, addr netip.Addr, buyer string, at time.Time) Challenge {
 	t.Helper()
 	c, err := d.Pose(t.Context(), Ask{Product: product(1), Buyer: buyer, Addr: addr, Kind: Pow}, at)
 	if err != nil {
@@ -97,25 +97,25 @@ func TestReputation(t *testing.T) {
 	const calm = 10 // of an address, and of a buyer
 	for _, tc := range []struct {
 		name  string
-		do    func(t *testing.T, d *desk)
+		do    func(t *testing.T, d *testIssuer)
 		after time.Duration
 		want  int // bits of one who asks then
 	}{
-		{"nothing", func(*testing.T, *desk) {}, 0, 0},
-		{"a few buyers at one address", func(t *testing.T, d *desk) { d.asks(t, 18, farm, "other-%d") }, 0, 0},
-		{"twice the calm rate", func(t *testing.T, d *desk) { d.asks(t, 19, farm, "other-%d") }, 0, 1},
-		{"eight times", func(t *testing.T, d *desk) { d.asks(t, 79, farm, "other-%d") }, 0, 3},
-		{"beyond the bound", func(t *testing.T, d *desk) { d.asks(t, 5000, farm, "other-%d") }, 0, MaxReputation},
-		{"at rest for half the bound", func(t *testing.T, d *desk) { d.asks(t, 5000, farm, "other-%d") }, 16 * time.Minute, MaxReputation - 1},
-		{"at rest for half an hour", func(t *testing.T, d *desk) { d.asks(t, 5000, farm, "other-%d") }, 31 * time.Minute, 0},
-		{"one buyer at many addresses", func(t *testing.T, d *desk) { d.asks(t, 39, honest, "robot") }, 0, 2},
-		{"another address, another buyer", func(t *testing.T, d *desk) { d.asks(t, 500, honest, "other-%d") }, 0, 0},
-		{"wrong answers", func(t *testing.T, d *desk) { d.errs(t, 10, farm) }, 0, 1},
+		{"nothing", func(*testing.T, *testIssuer) {}, 0, 0},
+		{"a few buyers at one address", func(t *testing.T, d *testIssuer) { d.asks(t, 18, farm, "other-%d") }, 0, 0},
+		{"twice the calm rate", func(t *testing.T, d *testIssuer) { d.asks(t, 19, farm, "other-%d") }, 0, 1},
+		{"eight times", func(t *testing.T, d *testIssuer) { d.asks(t, 79, farm, "other-%d") }, 0, 3},
+		{"beyond the bound", func(t *testing.T, d *testIssuer) { d.asks(t, 5000, farm, "other-%d") }, 0, MaxReputation},
+		{"at rest for half the bound", func(t *testing.T, d *testIssuer) { d.asks(t, 5000, farm, "other-%d") }, 16 * time.Minute, MaxReputation - 1},
+		{"at rest for half an hour", func(t *testing.T, d *testIssuer) { d.asks(t, 5000, farm, "other-%d") }, 31 * time.Minute, 0},
+		{"one buyer at many addresses", func(t *testing.T, d *testIssuer) { d.asks(t, 39, honest, "robot") }, 0, 2},
+		{"another address, another buyer", func(t *testing.T, d *testIssuer) { d.asks(t, 500, honest, "other-%d") }, 0, 0},
+		{"wrong answers", func(t *testing.T, d *testIssuer) { d.errs(t, 10, farm) }, 0, 1},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := open(t, Pow, func(o *Options) { o.CalmPerAddr, o.PerBuyerPerMinute, o.CalmPerSecond = calm, 2*calm, 1e6 })
 			// The buyer's own limit is no part of this.
-			d.Desk.asks, d.Desk.answers = nil, nil
+			d.Issuer.asks, d.Issuer.answers = nil, nil
 			tc.do(t, d)
 			if got := d.askFrom(t, farm, "robot", now.Add(tc.after)).Difficulty - 8; got != tc.want {
 				t.Errorf("%d bits more, want %d", got, tc.want)
@@ -126,7 +126,7 @@ func TestReputation(t *testing.T) {
 
 // asks has n challenges asked for: of the robot, each from another address, or
 // from one address, each by another buyer.
-func (d *desk) asks(t *testing.T, n int, addr netip.Addr, buyer string) {
+func (d *testIssuer) asks(t *testing.T, n int, addr netip.Addr, buyer string) {
 	t.Helper()
 	for i := range n {
 		name := buyer
@@ -140,7 +140,7 @@ func (d *desk) asks(t *testing.T, n int, addr netip.Addr, buyer string) {
 }
 
 // errs answers n challenges wrong, of one buyer each.
-func (d *desk) errs(t *testing.T, n int, addr netip.Addr) {
+func (d *testIssuer) errs(t *testing.T, n int, addr netip.Addr) {
 	t.Helper()
 	for i := range n {
 		buyer := fmt.Sprint("guesser-", i)

@@ -20,7 +20,7 @@ import (
 // desk stands before an engine that requires purchase tokens, and makes them
 // run out when a test says so: by what is told of their end, or by refusing a
 // press. What it lets through the engine answers.
-type desk struct {
+type tokenProxy struct {
 	*httptest.Server
 	// refuse says whether a buyer's press finds no living token, by what the
 	// buyer did before.
@@ -44,13 +44,13 @@ type visits struct {
 
 var anyEnd = regexp.MustCompile(`"expires_at":"[^"]*"`)
 
-func newDesk(t *testing.T, e *engine.Engine, refuse func(*visits) bool) *desk {
+func newTokenProxy(t *testing.T, e *engine.Engine, refuse func(*visits) bool) *tokenProxy {
 	t.Helper()
 	to, err := url.Parse(e.ShopURL)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{refuse: refuse, buyers: make(map[string]*visits)}
+	d := &tokenProxy{refuse: refuse, buyers: make(map[string]*visits)}
 	proxy := httputil.NewSingleHostReverseProxy(to)
 	proxy.ModifyResponse = func(res *http.Response) error {
 		if d.ended == "" || !strings.HasSuffix(res.Request.URL.Path, "/"+d.ended) {
@@ -79,7 +79,7 @@ func newDesk(t *testing.T, e *engine.Engine, refuse func(*visits) bool) *desk {
 }
 
 // passes counts a request and reports whether the engine is to see it.
-func (d *desk) passes(r *http.Request) bool {
+func (d *tokenProxy) passes(r *http.Request) bool {
 	if r.Method != http.MethodPost {
 		return true
 	}
@@ -108,7 +108,7 @@ func (d *desk) passes(r *http.Request) bool {
 }
 
 // every reports whether each buyer who pressed did as wanted.
-func (d *desk) every(t *testing.T, want func(v visits) bool) {
+func (d *tokenProxy) every(t *testing.T, want func(v visits) bool) {
 	t.Helper()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -120,7 +120,7 @@ func (d *desk) every(t *testing.T, want func(v visits) bool) {
 }
 
 // tokenSale is a sale with a unit for everybody, each of whom repeats.
-func tokenSale(t *testing.T, d *desk, e *engine.Engine) *loadtest.Report {
+func tokenSale(t *testing.T, d *tokenProxy, e *engine.Engine) *loadtest.Report {
 	t.Helper()
 	opt := options(e, "runs-out")
 	opt.ShopURL, opt.Buyers, opt.Units, opt.Repeat, opt.Pay, opt.Cancel = d.URL, 20, 40, 1, 0, 0
@@ -149,7 +149,7 @@ func check(t *testing.T, r *loadtest.Report, name string) loadtest.Check {
 
 func TestATokenThatHasRunOutIsFetchedAgainBeforeThePress(t *testing.T) {
 	e := startWithTokens(t)
-	d := newDesk(t, e, func(v *visits) bool { return v.spent }) // one press per token
+	d := newTokenProxy(t, e, func(v *visits) bool { return v.spent }) // one press per token
 	d.ended = "token"
 	report := tokenSale(t, d, e)
 	if report.Verdict != loadtest.Holds || report.Won != 20 || report.Answers["token_invalid"] != 0 || report.TokensFetched < 20 || report.NoToken != 0 {
@@ -161,7 +161,7 @@ func TestATokenThatHasRunOutIsFetchedAgainBeforeThePress(t *testing.T) {
 
 func TestATokenThatWasRefusedIsFetchedAgainForTheSameOrder(t *testing.T) {
 	e := startWithTokens(t)
-	d := newDesk(t, e, func(v *visits) bool { return v.spent }) // one press per token
+	d := newTokenProxy(t, e, func(v *visits) bool { return v.spent }) // one press per token
 	report := tokenSale(t, d, e)
 	if report.Verdict != loadtest.Holds || report.Won != 20 || report.Repeated != 20 || report.Answers["token_invalid"] < 20 || report.TokensFetched < 20 {
 		t.Errorf("report %+v", report)
@@ -171,7 +171,7 @@ func TestATokenThatWasRefusedIsFetchedAgainForTheSameOrder(t *testing.T) {
 
 func TestWhoHasNotBoughtYetMayAnswerAnotherChallenge(t *testing.T) {
 	e := startWithTokens(t)
-	d := newDesk(t, e, func(v *visits) bool { return v.challenges < 2 })
+	d := newTokenProxy(t, e, func(v *visits) bool { return v.challenges < 2 })
 	d.ended = "challenge"
 	report := tokenSale(t, d, e)
 	if report.Verdict != loadtest.Holds || report.Won != 20 || report.Answers["token_invalid"] < 20 {
@@ -184,7 +184,7 @@ func TestWhoHasNotBoughtYetMayAnswerAnotherChallenge(t *testing.T) {
 // would be a second purchase.
 func TestARepeatWhoseChallengeHasRunOutTooSaysNothingOfItsKey(t *testing.T) {
 	e := startWithTokens(t)
-	d := newDesk(t, e, func(v *visits) bool { return v.spent })
+	d := newTokenProxy(t, e, func(v *visits) bool { return v.spent })
 	d.ended = "challenge"
 	report := tokenSale(t, d, e)
 	keys := check(t, report, "same key, same order")
@@ -197,7 +197,7 @@ func TestARepeatWhoseChallengeHasRunOutTooSaysNothingOfItsKey(t *testing.T) {
 func TestPressesWithoutALivingTokenBreakNothing(t *testing.T) {
 	e := startWithTokens(t)
 	passed := 0
-	d := newDesk(t, e, func(*visits) bool { passed++; return passed > 10 })
+	d := newTokenProxy(t, e, func(*visits) bool { passed++; return passed > 10 })
 	report := tokenSale(t, d, e)
 	if report.Verdict != loadtest.Unknown || report.Won > 10 || report.NoToken != 20-report.Won {
 		t.Errorf("report %+v", report)
@@ -223,7 +223,7 @@ func TestHowLongTokensTakeIsMeasuredAndSaid(t *testing.T) {
 		"":      `128 purchase tokens took \S+, the other 172 take about \S+: the crowd comes in about \S+ \S+ late$`,
 		"token": `128 purchase tokens took \S+, the other 172 take about \S+: the crowd comes in .*; about 172 fetch theirs on the way, for another \S+, as tokens run out`,
 	} {
-		d := newDesk(t, e, nil)
+		d := newTokenProxy(t, e, nil)
 		d.ended = ended
 		opt := options(e, "measured-"+ended)
 		opt.ShopURL, opt.Buyers = d.URL, 300

@@ -14,7 +14,7 @@ import (
 )
 
 // desk sends a draft's pages to a slice while a test runs.
-type desk struct {
+type recorder struct {
 	*notify.Draft
 	mu     sync.Mutex
 	pages  [][]notify.Notice
@@ -22,7 +22,7 @@ type desk struct {
 	broken bool
 }
 
-func (d *desk) publish(_ context.Context, notices []notify.Notice) error {
+func (d *recorder) publish(_ context.Context, notices []notify.Notice) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.times = append(d.times, time.Now())
@@ -33,21 +33,21 @@ func (d *desk) publish(_ context.Context, notices []notify.Notice) error {
 	return nil
 }
 
-func (d *desk) fail(broken bool) {
+func (d *recorder) fail(broken bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.broken = broken
 }
 
 // sent are the pages, and when each was tried.
-func (d *desk) sent() ([][]notify.Notice, []time.Time) {
+func (d *recorder) sent() ([][]notify.Notice, []time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.pages, d.times
 }
 
-func sending(t *testing.T) *desk {
-	d := &desk{Draft: notify.NewDraft()}
+func sending(t *testing.T) *recorder {
+	d := &recorder{Draft: notify.NewDraft()}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {

@@ -22,7 +22,7 @@ const (
 )
 
 // withReadDeadline bounds a read.
-func (d *Desk) withReadDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+func (d *Orders) withReadDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, cmp.Or(d.ReadWithin, readWithin))
 }
 
@@ -72,7 +72,7 @@ var (
 // Both last a moment, unless the worker that has to acknowledge cannot reach
 // the store either. While the store is away from everyone, nobody can have
 // changed the order since then.
-func (d *Desk) waitingOnly(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
+func (d *Orders) waitingOnly(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
 	s := d.Catalog.Find(no.ProductID())
 	// Check before the ledger read too: the entry may be acknowledged in
 	// between.
@@ -92,14 +92,14 @@ func (d *Desk) waitingOnly(ctx context.Context, buyer string, no seckill.OrderNo
 
 // mayBeStored reports whether a worker of this process has the order in hand,
 // and the store may have it.
-func (d *Desk) mayBeStored(no seckill.OrderNo) bool {
+func (d *Orders) mayBeStored(no seckill.OrderNo) bool {
 	return d.MayBeStored != nil && d.MayBeStored(no)
 }
 
 // listStored lists the buyer's orders in the store. If it has none, an order
 // may still wait in the ledger. An empty list would be wrong, so the answer is
 // busy.
-func (d *Desk) listStored(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
+func (d *Orders) listStored(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
 	orders, err := d.Store.SearchOrders(ctx, filter)
 	if err == nil && len(orders) == 0 {
 		return nil, errLedgerAway
@@ -111,7 +111,7 @@ func (d *Desk) listStored(ctx context.Context, filter store.OrderFilter) ([]seck
 // are none, the store may have orders of the buyer. An empty list would be
 // wrong, so the answer is busy. It is also busy if one of the orders may be
 // stored.
-func (d *Desk) listWaiting(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
+func (d *Orders) listWaiting(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
 	may := make(map[uint32]bool)
 	if err := d.waiting(ctx, may); err != nil {
 		return nil, err

@@ -28,7 +28,7 @@ type Listing struct {
 // queue, and the buyer's letters. If the store is away, it lists the waiting
 // orders. If the ledger is away, it lists the stored ones. Both lists are
 // partial, and if one is empty, the answer is busy.
-func (d *Desk) List(ctx context.Context, buyer string, before seckill.OrderNo, limit int) (Listing, error) {
+func (d *Orders) List(ctx context.Context, buyer string, before seckill.OrderNo, limit int) (Listing, error) {
 	ctx, cancel := d.withReadDeadline(ctx)
 	defer cancel()
 	return d.listOf(ctx, store.OrderFilter{Buyer: buyer, Before: before, Limit: limit})
@@ -36,7 +36,7 @@ func (d *Desk) List(ctx context.Context, buyer string, before seckill.OrderNo, l
 
 // Search lists orders for the operator. For one buyer and any status it also
 // lists orders that still wait, like List.
-func (d *Desk) Search(ctx context.Context, filter store.OrderFilter) (Listing, error) {
+func (d *Orders) Search(ctx context.Context, filter store.OrderFilter) (Listing, error) {
 	if filter.Buyer != "" && filter.Status == nil {
 		return d.listOf(ctx, filter)
 	}
@@ -44,7 +44,7 @@ func (d *Desk) Search(ctx context.Context, filter store.OrderFilter) (Listing, e
 	return Listing{Orders: orders}, err
 }
 
-func (d *Desk) listOf(ctx context.Context, filter store.OrderFilter) (Listing, error) {
+func (d *Orders) listOf(ctx context.Context, filter store.OrderFilter) (Listing, error) {
 	bounded, cancelFirst := withFirstShare(ctx)
 	defer cancelFirst()
 	orders, err := d.list(bounded, filter)
@@ -75,7 +75,7 @@ func olderThan(no, before seckill.OrderNo) bool {
 
 func newestFirst(a, b seckill.Order) int { return seckill.NewestFirst(a.OrderNo, b.OrderNo) }
 
-func (d *Desk) list(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
+func (d *Orders) list(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
 	queued, err := d.promisedTo(ctx, filter)
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func (d *Desk) list(ctx context.Context, filter store.OrderFilter) ([]seckill.Or
 // retry ladder, and those in the ledgers of products with entries in the queue.
 // Other orders are in the store by now. Reading a ledger waits for its next
 // commit, so fewer reads are faster.
-func (d *Desk) promisedTo(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
+func (d *Orders) promisedTo(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
 	may := make(map[uint32]bool)
 	if err := d.waiting(ctx, may); err != nil {
 		return nil, err
@@ -133,7 +133,7 @@ func (d *Desk) promisedTo(ctx context.Context, filter store.OrderFilter) ([]seck
 
 // heldOf lists the orders that the ledgers of several products hold for a
 // buyer. It reads them together, because reads of one commit wait together.
-func (d *Desk) heldOf(ctx context.Context, products map[uint32]bool, buyer string) ([]seckill.Order, error) {
+func (d *Orders) heldOf(ctx context.Context, products map[uint32]bool, buyer string) ([]seckill.Order, error) {
 	var (
 		mu     sync.Mutex
 		orders []seckill.Order
@@ -157,7 +157,7 @@ func (d *Desk) heldOf(ctx context.Context, products map[uint32]bool, buyer strin
 }
 
 // waiting adds the products that have entries in the queue.
-func (d *Desk) waiting(ctx context.Context, may map[uint32]bool) error {
+func (d *Orders) waiting(ctx context.Context, may map[uint32]bool) error {
 	products, err := d.Queue.Waiting(ctx)
 	if err != nil {
 		return seckill.Errorf(seckill.CodeBusy, "read queue: %w", ledgerAway{err})
@@ -170,7 +170,7 @@ func (d *Desk) waiting(ctx context.Context, may map[uint32]bool) error {
 
 // asStored replaces waiting orders by their rows, if the store has them. For
 // the others it adds the state of their letter, if they have one.
-func (d *Desk) asStored(ctx context.Context, queued []seckill.Order) ([]seckill.Order, error) {
+func (d *Orders) asStored(ctx context.Context, queued []seckill.Order) ([]seckill.Order, error) {
 	if len(queued) == 0 {
 		return nil, nil
 	}

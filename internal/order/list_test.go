@@ -12,7 +12,7 @@ import (
 // A list reads only the ledgers in which entries wait. It also has parked
 // claims of a sale that ended long ago.
 func TestList_ReadsOnlyLedgersWithWaitingEntries(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	parked := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
 	d.park(t, true)
 	var stored []seckill.OrderNo
@@ -47,7 +47,7 @@ func TestList_ReadsOnlyLedgersWithWaitingEntries(t *testing.T) {
 
 // Letters of other buyers and other products cause no reads of ledgers.
 func TestList_LettersOfOthersReadNoLedger(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	p := d.Open(t, 1, 200)
 	var buyers []string
 	for i := range 150 {
@@ -89,7 +89,7 @@ func inTime(t *testing.T, what string, read func() error) {
 // While the ledger is away, orders in the store are shown, in a partial list. A
 // buyer without orders in the store gets busy, not an empty list.
 func TestLedgerAway_StoredOrdersAreShownAndOthersAreBusy(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.ReadWithin = 0 // the default
 	p := d.Open(t, 1, 5)
 	stored := d.Rig.Buy(t, p, "bob")[0]
@@ -132,7 +132,7 @@ func TestLedgerAway_StoredOrdersAreShownAndOthersAreBusy(t *testing.T) {
 // a partial list. Any other order is busy, because only the store knows its
 // state.
 func TestStoreAway_WaitingOrdersAreShownAndOthersAreBusy(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.ReadWithin = 0 // the default
 	p := d.Open(t, 1, 5)
 	confirmed := d.Rig.Buy(t, p, "bob", "eve")
@@ -186,7 +186,7 @@ func TestStoreAway_WaitingOrdersAreShownAndOthersAreBusy(t *testing.T) {
 // A ledger that was set back has old entries again. It closes when a lane
 // notices. While the store is away, the state of such an order is unknown.
 func TestStoreAway_LedgerThatWasSetBackIsBusy(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	waiting := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
 	rig.Must(t, d.Rig.Ledger.Close(t.Context(), d.Rig.Catalog.Find(1).Shard(0)))
 	if o, err := d.Find(t.Context(), "bob", waiting); err != nil || o.Status != seckill.OrderQueued {
@@ -204,7 +204,7 @@ func TestStoreAway_LedgerThatWasSetBackIsBusy(t *testing.T) {
 // The store may have an order that a worker here has in hand, and it may be
 // paid there. While the store is away, its state is unknown.
 func TestStoreAway_OrderThatMayBeStoredIsBusy(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	nos := d.Rig.Buy(t, d.Open(t, 1, 5), "bob", "eve")
 	var undecided seckill.OrderNo
 	asked := 0
@@ -237,7 +237,7 @@ func TestStoreAway_OrderThatMayBeStoredIsBusy(t *testing.T) {
 // The reply of the ledger may be older than the acknowledgement, and so older
 // than the end of MayBeStored.
 func TestStoreAway_OrderThatMayHaveBeenStoredBeforeTheReadIsBusy(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
 	asked := 0
 	d.MayBeStored = func(seckill.OrderNo) bool { asked++; return asked == 1 }

@@ -22,7 +22,7 @@ const searchedMost = 2048
 // store, the retry ladder, or the searched part of the queue. If it is in none
 // of them while entries of its product wait, the answer is busy, never
 // not_found.
-func (d *Desk) Look(ctx context.Context, no seckill.OrderNo) (seckill.Order, error) {
+func (d *Orders) Look(ctx context.Context, no seckill.OrderNo) (seckill.Order, error) {
 	found, err := d.Store.Order(ctx, no)
 	if !seckill.CodeNotFound.In(err) {
 		return found, err
@@ -38,7 +38,7 @@ func (d *Desk) Look(ctx context.Context, no seckill.OrderNo) (seckill.Order, err
 
 // move changes an order in the store. If the store does not have the order but
 // may get it, the answer is not not_found.
-func (d *Desk) move(ctx context.Context, no seckill.OrderNo, name string, do func() (seckill.Order, error)) (seckill.Order, error) {
+func (d *Orders) move(ctx context.Context, no seckill.OrderNo, name string, do func() (seckill.Order, error)) (seckill.Order, error) {
 	o, err := do()
 	if !seckill.CodeNotFound.In(err) {
 		return o, err
@@ -56,7 +56,7 @@ func (d *Desk) move(ctx context.Context, no seckill.OrderNo, name string, do fun
 
 // search finds an order that is not in the store: on the retry ladder or in the
 // queue. Otherwise it returns the error of promised.
-func (d *Desk) search(ctx context.Context, no seckill.OrderNo) (seckill.Order, error) {
+func (d *Orders) search(ctx context.Context, no seckill.OrderNo) (seckill.Order, error) {
 	letter, err := d.promised(ctx, no)
 	if err == nil {
 		o := letterOrder(&letter)
@@ -78,7 +78,7 @@ func (d *Desk) search(ctx context.Context, no seckill.OrderNo) (seckill.Order, e
 // checkNotQueued returns busy for money whose order may still be queued. Money
 // of an unknown order number waits only for the entries of its product that are
 // queued now.
-func (d *Desk) checkNotQueued(ctx context.Context, orderNo string) error {
+func (d *Orders) checkNotQueued(ctx context.Context, orderNo string) error {
 	no, err := seckill.ParseOrderNo(orderNo)
 	if err != nil {
 		return nil // not an order number of ours
@@ -100,7 +100,7 @@ func (d *Desk) checkNotQueued(ctx context.Context, orderNo string) error {
 // letter, if there is one. It returns busy while the order may wait for a
 // worker, or while its ledger is incomplete. After not_found, read the store
 // again: it has the order by then, if it was ever promised.
-func (d *Desk) promised(ctx context.Context, no seckill.OrderNo) (store.Letter, error) {
+func (d *Orders) promised(ctx context.Context, no seckill.OrderNo) (store.Letter, error) {
 	ctx, cancel := d.withReadDeadline(ctx)
 	defer cancel()
 	s, err := d.Catalog.Look(ctx, no.ProductID())
@@ -143,7 +143,7 @@ func (d *Desk) promised(ctx context.Context, no seckill.OrderNo) (store.Letter, 
 
 // noneWaits returns busy while a claim of the product waits for a worker, or if
 // the queue does not answer.
-func (d *Desk) noneWaits(ctx context.Context, product uint32) error {
+func (d *Orders) noneWaits(ctx context.Context, product uint32) error {
 	waiting, err := d.Queue.Stats(ctx, product)
 	switch {
 	case err != nil:

@@ -18,12 +18,12 @@ import (
 
 // money sets the next notice: an exact payment of an order of the rig's
 // products.
-func (d *desk) money(no, trade string) {
+func (d *fixture) money(no, trade string) {
 	d.purse.notice = payment.Notice{Provider: "purse", TradeNo: trade, OrderNo: no, AmountCents: 999, Currency: "CNY", PaidAt: d.Time.Now()}
 }
 
 // unrecorded checks that no money was recorded and no callback ran.
-func (d *desk) unrecorded(t *testing.T) {
+func (d *fixture) unrecorded(t *testing.T) {
 	t.Helper()
 	recorded, err := d.Rig.Store.Payments(t.Context(), store.PaymentFilter{Limit: 10})
 	rig.Must(t, err)
@@ -36,7 +36,7 @@ func (d *desk) unrecorded(t *testing.T) {
 type codes struct{ look, cancel, refund, money seckill.Code }
 
 // ask makes every call for an order that cannot be changed or paid.
-func (d *desk) ask(t *testing.T, no seckill.OrderNo) (codes, seckill.Order) {
+func (d *fixture) ask(t *testing.T, no seckill.OrderNo) (codes, seckill.Order) {
 	t.Helper()
 	found, look := d.Look(t.Context(), no)
 	_, cancel := d.Cancel(t.Context(), no, "", rig.Operator)
@@ -55,7 +55,7 @@ func (d *desk) ask(t *testing.T, no seckill.OrderNo) (codes, seckill.Order) {
 // The operator and a payment know only the order number. While the order may be
 // queued, neither gets not_found.
 func TestLook_OrderThatMayBeQueuedIsBusy(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	p := d.Open(t, 1, 5)
 	no := d.Rig.Buy(t, p, "bob")[0]
 	never := d.Claim(1, "eve").OrderNo
@@ -75,10 +75,10 @@ func TestLook_OrderThatMayBeQueuedIsBusy(t *testing.T) {
 		t.Errorf("the operator reads what waits as %+v", waiting)
 	}
 	want("others wait", never, codes{busy, busy, busy, busy})
-	searching := d.Desk.Queue
-	d.Desk.Queue = unsearchedQueue{searching}
+	searching := d.Orders.Queue
+	d.Orders.Queue = unsearchedQueue{searching}
 	want("it waits, and the queue cannot be searched", no, codes{busy, busy, busy, busy})
-	d.Desk.Queue = searching
+	d.Orders.Queue = searching
 
 	d.park(t, true)
 	got, letter := d.ask(t, no)
@@ -104,7 +104,7 @@ func TestLook_OrderThatMayBeQueuedIsBusy(t *testing.T) {
 
 // Money that came too early pays when it is sent again.
 func TestNotify_MoneyForAQueuedOrderPaysWhenSentAgain(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
 	d.money(no.String(), "t1")
 	_, err := d.Notify(t.Context(), "purse", nil, nil)
@@ -122,7 +122,7 @@ func TestNotify_MoneyForAQueuedOrderPaysWhenSentAgain(t *testing.T) {
 // An operator never gets not_found while the ledger or the queue does not
 // answer.
 func TestLook_BusyWhileTheLedgerDoesNotAnswer(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.Open(t, 1, 5)
 	never := d.Claim(1, "eve").OrderNo
 	busy := func(what string) {
@@ -134,10 +134,10 @@ func TestLook_BusyWhileTheLedgerDoesNotAnswer(t *testing.T) {
 	d.Rig.Ledger.FailBefore("Read", -1)
 	busy("the ledger is down")
 	d.Rig.Ledger.Heal()
-	waiting := d.Desk.Queue
-	d.Desk.Queue = downQueue{waiting}
+	waiting := d.Orders.Queue
+	d.Orders.Queue = downQueue{waiting}
 	busy("the queue is down")
-	d.Desk.Queue = waiting
+	d.Orders.Queue = waiting
 	for _, method := range []string{"Order", "LetterByOrder"} {
 		d.Rig.Store.FailBefore(method, 1)
 		_, err := d.Look(t.Context(), never)
@@ -147,10 +147,10 @@ func TestLook_BusyWhileTheLedgerDoesNotAnswer(t *testing.T) {
 		_, err = d.Notify(t.Context(), "purse", nil, nil)
 		rig.Refused(t, err, seckill.CodeBusy)
 	}
-	elsewhere := d.Desk.Catalog
-	d.Desk.Catalog = sale.NewCatalog(d.Rig.Store)
+	elsewhere := d.Orders.Catalog
+	d.Orders.Catalog = sale.NewCatalog(d.Rig.Store)
 	busy("this instance has not heard of the sale")
-	d.Desk.Catalog = elsewhere
+	d.Orders.Catalog = elsewhere
 	rig.Must(t, d.Rig.Store.BeginRebuild(t.Context(), 1, 1))
 	rig.Must(t, d.Rig.Catalog.Refresh(t.Context()))
 	busy("the ledger is being rebuilt")
@@ -160,13 +160,13 @@ func TestLook_BusyWhileTheLedgerDoesNotAnswer(t *testing.T) {
 // The store decides: an order that is confirmed between two reads is found,
 // changed and paid.
 func TestLook_FindsAnOrderThatIsConfirmedMeanwhile(t *testing.T) {
-	for name, ask := range map[string]func(d *desk, no seckill.OrderNo) error{
-		"look": func(d *desk, no seckill.OrderNo) error { _, err := d.Look(t.Context(), no); return err },
-		"cancel": func(d *desk, no seckill.OrderNo) error {
+	for name, ask := range map[string]func(d *fixture, no seckill.OrderNo) error{
+		"look": func(d *fixture, no seckill.OrderNo) error { _, err := d.Look(t.Context(), no); return err },
+		"cancel": func(d *fixture, no seckill.OrderNo) error {
 			_, err := d.Cancel(t.Context(), no, "", rig.Operator)
 			return err
 		},
-		"money": func(d *desk, no seckill.OrderNo) error {
+		"money": func(d *fixture, no seckill.OrderNo) error {
 			d.money(no.String(), "t1")
 			result, err := d.Notify(t.Context(), "purse", nil, nil)
 			if err == nil && result != store.PaymentPaid {
@@ -176,10 +176,10 @@ func TestLook_FindsAnOrderThatIsConfirmedMeanwhile(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
 			confirmed := false
-			d.Desk.Queue = confirmingQueue{d.Rig.Queue, func() {
+			d.Orders.Queue = confirmingQueue{d.Rig.Queue, func() {
 				if !confirmed {
 					confirmed = true
 					d.ConfirmAll(t)
@@ -192,7 +192,7 @@ func TestLook_FindsAnOrderThatIsConfirmedMeanwhile(t *testing.T) {
 
 // For one buyer the operator also finds waiting orders, with the same filters.
 func TestSearch_FindsQueuedOrdersOfABuyer(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	stored := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
 	d.ConfirmAll(t)
 	waiting := d.Claim(2, "bob")

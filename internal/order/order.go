@@ -40,7 +40,7 @@ type Queue interface {
 }
 
 // Desk serves requests about orders from shoppers and operators.
-type Desk struct {
+type Orders struct {
 	Store     Store
 	Ledger    ledger.Ledger
 	Queue     Queue
@@ -78,7 +78,7 @@ var errNotFound = &seckill.Error{Code: seckill.CodeNotFound}
 // not answer, the answer is busy, never not_found. If the store is away, an
 // order that still waits in the ledger is found; any other is busy, because
 // only the store knows its state.
-func (d *Desk) Find(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
+func (d *Orders) Find(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
 	ctx, cancel := d.withReadDeadline(ctx)
 	defer cancel()
 	found, err := d.inStore(ctx, buyer, no)
@@ -112,7 +112,7 @@ func (d *Desk) Find(ctx context.Context, buyer string, no seckill.OrderNo) (seck
 // could name the buyer. Links exist only for orders in the store, so only the
 // store is read. The buyer is returned separately for rate limits, and must not
 // be shown.
-func (d *Desk) Shown(ctx context.Context, no seckill.OrderNo) (o seckill.Order, buyer string, err error) {
+func (d *Orders) Shown(ctx context.Context, no seckill.OrderNo) (o seckill.Order, buyer string, err error) {
 	ctx, cancel := d.withReadDeadline(ctx)
 	defer cancel()
 	o, err = d.Store.Order(ctx, no)
@@ -132,7 +132,7 @@ func Bare(o seckill.Order) seckill.Order {
 // unadopted reports whether the order may be in an entry of an older epoch. A
 // rebuilt ledger has no mark of such an order until a worker adopts it, so its
 // absence does not prove that it does not exist.
-func (d *Desk) unadopted(ctx context.Context, no seckill.OrderNo) (bool, error) {
+func (d *Orders) unadopted(ctx context.Context, no seckill.OrderNo) (bool, error) {
 	s, err := d.Catalog.LookForVisitor(ctx, no.ProductID())
 	if err != nil || s == nil || s.Terms().Epoch < 2 {
 		return false, err
@@ -144,7 +144,7 @@ func (d *Desk) unadopted(ctx context.Context, no seckill.OrderNo) (bool, error) 
 	return waiting.Reservations > 0, nil
 }
 
-func (d *Desk) inStore(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
+func (d *Orders) inStore(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
 	ctx, cancel := withFirstShare(ctx)
 	defer cancel()
 	o, err := d.Store.Order(ctx, no)
@@ -155,7 +155,7 @@ func (d *Desk) inStore(ctx context.Context, buyer string, no seckill.OrderNo) (s
 }
 
 // queued looks on the retry ladder and in the ledger.
-func (d *Desk) queued(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
+func (d *Orders) queued(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
 	bounded, cancel := withFirstShare(ctx)
 	defer cancel()
 	letter, err := d.Store.LetterByOrder(bounded, no)
@@ -189,7 +189,7 @@ func (d *Desk) queued(ctx context.Context, buyer string, no seckill.OrderNo) (se
 
 // unopened returns not_found if, according to the store, the ledger was never
 // opened. Another instance may have opened it a moment ago, and sold.
-func (d *Desk) unopened(ctx context.Context, product uint32) error {
+func (d *Orders) unopened(ctx context.Context, product uint32) error {
 	p, err := d.Store.Product(ctx, product)
 	if err == nil && p.Epoch != 0 && p.HasLedger() {
 		return seckill.Errorf(seckill.CodeBusy, "this instance has not heard of the sale yet")
@@ -203,7 +203,7 @@ func (d *Desk) unopened(ctx context.Context, product uint32) error {
 // missing returns not_found only if the ledger is complete. A ledger that lost
 // its marks, or was set back, may have lost this order, and its row may not be
 // there yet: instances remember their promises.
-func (d *Desk) missing(ctx context.Context, s *sale.Sale, buyer string) error {
+func (d *Orders) missing(ctx context.Context, s *sale.Sale, buyer string) error {
 	p := s.Terms()
 	if p.SoldByStore() {
 		return soldByStore(p)
@@ -222,7 +222,7 @@ func soldByStore(p *seckill.Product) error {
 
 // missingFrom returns not_found only if these shards are open and of the
 // present epoch.
-func (d *Desk) missingFrom(ctx context.Context, s *sale.Sale, shards ...int) error {
+func (d *Orders) missingFrom(ctx context.Context, s *sale.Sale, shards ...int) error {
 	p := s.Terms()
 	whole := !p.Rebuilding
 	kept := d.Catalog.Find(p.ID) != nil && (d.Keeps == nil || d.Keeps(p))
@@ -253,14 +253,14 @@ func letterOrder(l *store.Letter) seckill.Order {
 // held lists the orders that the ledger holds for a buyer of one product, as
 // queued orders. An order whose entry is acknowledged has a row; it is listed
 // with the data of its mark.
-func (d *Desk) held(ctx context.Context, s *sale.Sale, buyer string) ([]seckill.Order, error) {
+func (d *Orders) held(ctx context.Context, s *sale.Sale, buyer string) ([]seckill.Order, error) {
 	return d.heldIf(ctx, s, buyer, func(*ledger.Holding) bool { return true })
 }
 
 // heldWaiting lists those whose entry is not acknowledged. A ledger that was
 // set back has old entries again, also of orders that are paid. So the result
 // is an error if the shard is closed or not of the present epoch.
-func (d *Desk) heldWaiting(ctx context.Context, s *sale.Sale, buyer string) ([]seckill.Order, error) {
+func (d *Orders) heldWaiting(ctx context.Context, s *sale.Sale, buyer string) ([]seckill.Order, error) {
 	waiting, err := d.heldIf(ctx, s, buyer, func(h *ledger.Holding) bool { return h.Entry.ProductID != 0 })
 	if err != nil || len(waiting) == 0 {
 		return nil, err
@@ -276,7 +276,7 @@ func (d *Desk) heldWaiting(ctx context.Context, s *sale.Sale, buyer string) ([]s
 	return waiting, nil
 }
 
-func (d *Desk) heldIf(ctx context.Context, s *sale.Sale, buyer string, wanted func(*ledger.Holding) bool) ([]seckill.Order, error) {
+func (d *Orders) heldIf(ctx context.Context, s *sale.Sale, buyer string, wanted func(*ledger.Holding) bool) ([]seckill.Order, error) {
 	p := s.Terms()
 	if p.Epoch == 0 || p.LedgerShards() == 0 {
 		return nil, nil
@@ -311,7 +311,7 @@ func heldOrder(p *seckill.Product, h *ledger.Holding, buyer string, shard ledger
 }
 
 // BeginPayment returns the address at which the buyer pays a pending order.
-func (d *Desk) BeginPayment(ctx context.Context, buyer string, no seckill.OrderNo, provider string) (payment.Session, error) {
+func (d *Orders) BeginPayment(ctx context.Context, buyer string, no seckill.OrderNo, provider string) (payment.Session, error) {
 	with := d.Providers[provider]
 	switch {
 	case with == nil:
@@ -349,13 +349,13 @@ func tooEarly(move string) error {
 
 // Takes reports whether a provider is configured, so that its callbacks are
 // accepted.
-func (d *Desk) Takes(provider string) bool { return d.Providers[provider] != nil }
+func (d *Orders) Takes(provider string) bool { return d.Providers[provider] != nil }
 
 // Notify handles a callback of a provider. Authentic money is recorded once,
 // and pays its order or is refunded. While its order may still be queued,
 // nothing is recorded and the answer is busy, so that the provider sends it
 // again.
-func (d *Desk) Notify(ctx context.Context, provider string, header http.Header, body []byte) (store.PaymentResult, error) {
+func (d *Orders) Notify(ctx context.Context, provider string, header http.Header, body []byte) (store.PaymentResult, error) {
 	from := d.Providers[provider]
 	if from == nil {
 		return 0, seckill.Errorf(seckill.CodeNotFound, "provider %q is not configured", provider)
@@ -391,7 +391,7 @@ func (d *Desk) Notify(ctx context.Context, provider string, header http.Header, 
 
 // Acknowledge returns the answer to a callback in the format of its provider.
 // Status 0 leaves the answer to the caller.
-func (d *Desk) Acknowledge(provider string, refusal error) payment.Acknowledgement {
+func (d *Orders) Acknowledge(provider string, refusal error) payment.Acknowledgement {
 	from := d.Providers[provider]
 	if from == nil {
 		return payment.Acknowledgement{}
@@ -400,7 +400,7 @@ func (d *Desk) Acknowledge(provider string, refusal error) payment.Acknowledgeme
 }
 
 // CancelOwn cancels a buyer's own order.
-func (d *Desk) CancelOwn(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
+func (d *Orders) CancelOwn(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
 	o, err := d.Find(ctx, buyer, no)
 	if err != nil {
 		return o, err
@@ -413,7 +413,7 @@ func (d *Desk) CancelOwn(ctx context.Context, buyer string, no seckill.OrderNo) 
 
 // Cancel cancels a pending order. A queued order is wrong_state, and one that
 // may be queued is busy.
-func (d *Desk) Cancel(ctx context.Context, no seckill.OrderNo, reason string, actor store.Actor) (seckill.Order, error) {
+func (d *Orders) Cancel(ctx context.Context, no seckill.OrderNo, reason string, actor store.Actor) (seckill.Order, error) {
 	o, err := d.move(ctx, no, "cancel", func() (seckill.Order, error) { return d.Store.Cancel(ctx, no, reason, actor) })
 	if err == nil {
 		d.OnReturn(&o)
@@ -423,7 +423,7 @@ func (d *Desk) Cancel(ctx context.Context, no seckill.OrderNo, reason string, ac
 
 // Refund refunds a paid order: its unit and its money return. An order that is
 // not in the store gives the same errors as Cancel.
-func (d *Desk) Refund(ctx context.Context, no seckill.OrderNo, actor store.Actor) (seckill.Order, error) {
+func (d *Orders) Refund(ctx context.Context, no seckill.OrderNo, actor store.Actor) (seckill.Order, error) {
 	o, err := d.move(ctx, no, "refund", func() (seckill.Order, error) { return d.Store.Refund(ctx, no, actor) })
 	if err == nil {
 		d.OnReturn(&o)
@@ -433,7 +433,7 @@ func (d *Desk) Refund(ctx context.Context, no seckill.OrderNo, actor store.Actor
 }
 
 // RetryRefund starts the tries of a failed refund again, from now.
-func (d *Desk) RetryRefund(ctx context.Context, id string, actor store.Actor) (store.Payment, error) {
+func (d *Orders) RetryRefund(ctx context.Context, id string, actor store.Actor) (store.Payment, error) {
 	refund, err := d.Store.RetryRefund(ctx, id, actor)
 	if err == nil {
 		d.OnRefund()
@@ -442,12 +442,12 @@ func (d *Desk) RetryRefund(ctx context.Context, id string, actor store.Actor) (s
 }
 
 // Retry starts the retry ladder of a letter again, from now.
-func (d *Desk) Retry(ctx context.Context, id int64, actor store.Actor) (store.Letter, error) {
+func (d *Orders) Retry(ctx context.Context, id int64, actor store.Actor) (store.Letter, error) {
 	return d.Store.RetryLetter(ctx, id, actor)
 }
 
 // Discard gives up a letter: its order fails and its unit returns.
-func (d *Desk) Discard(ctx context.Context, id int64, actor store.Actor) (seckill.Order, error) {
+func (d *Orders) Discard(ctx context.Context, id int64, actor store.Actor) (seckill.Order, error) {
 	o, err := d.Store.DiscardLetter(ctx, id, actor)
 	if err == nil {
 		d.OnReturn(&o)

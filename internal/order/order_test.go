@@ -36,9 +36,9 @@ func (p *purse) Refund(context.Context, payment.Refund) error { return nil }
 func (p *purse) Acknowledge(error) payment.Acknowledgement    { return payment.Acknowledgement{} }
 
 // desk is a rig with an order desk.
-type desk struct {
+type fixture struct {
 	*rig.Rig
-	*order.Desk
+	*order.Orders
 	purse             *purse
 	releases, refunds int
 	payments          []string
@@ -48,10 +48,10 @@ type desk struct {
 // default time.
 const unhurried = time.Minute
 
-func newDesk(t *testing.T) *desk {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	d := &desk{Rig: rig.New(t), purse: &purse{}}
-	d.Desk = &order.Desk{
+	d := &fixture{Rig: rig.New(t), purse: &purse{}}
+	d.Orders = &order.Orders{
 		Store: d.Rig.Store, Ledger: d.Rig.Ledger, Queue: d.Rig.Queue, Catalog: d.Rig.Catalog, ReadWithin: unhurried,
 		Providers: map[string]payment.Provider{"purse": d.purse, "quiet": d.purse}, PayPages: []string{"purse"},
 		OnReturn: func(*seckill.Order) { d.releases++ }, OnRefund: func() { d.refunds++ },
@@ -61,7 +61,7 @@ func newDesk(t *testing.T) *desk {
 }
 
 // park turns the claim of a buyer into a letter and acknowledges its entry.
-func (d *desk) park(t *testing.T, dead bool) {
+func (d *fixture) park(t *testing.T, dead bool) {
 	t.Helper()
 	consumer, err := d.Rig.Queue.Consumer(t.Context(), "parker")
 	rig.Must(t, err)
@@ -86,29 +86,29 @@ func (d *desk) park(t *testing.T, dead bool) {
 
 func TestFind_FindsAnOrderInEveryState(t *testing.T) {
 	for name, story := range map[string]struct {
-		tell   func(t *testing.T, d *desk, no seckill.OrderNo)
+		tell   func(t *testing.T, d *fixture, no seckill.OrderNo)
 		status seckill.OrderStatus
 		reason string
 	}{
-		"in the ledger": {func(*testing.T, *desk, seckill.OrderNo) {}, seckill.OrderQueued, ""},
-		"on the ladder": {func(t *testing.T, d *desk, _ seckill.OrderNo) { d.park(t, false) }, seckill.OrderQueued, seckill.ReasonRetrying},
-		"a dead letter": {func(t *testing.T, d *desk, _ seckill.OrderNo) { d.park(t, true) }, seckill.OrderQueued, seckill.ReasonDead},
-		"in the store":  {func(t *testing.T, d *desk, _ seckill.OrderNo) { d.ConfirmAll(t) }, seckill.OrderPending, ""},
-		"discarded": {func(t *testing.T, d *desk, no seckill.OrderNo) {
+		"in the ledger": {func(*testing.T, *fixture, seckill.OrderNo) {}, seckill.OrderQueued, ""},
+		"on the ladder": {func(t *testing.T, d *fixture, _ seckill.OrderNo) { d.park(t, false) }, seckill.OrderQueued, seckill.ReasonRetrying},
+		"a dead letter": {func(t *testing.T, d *fixture, _ seckill.OrderNo) { d.park(t, true) }, seckill.OrderQueued, seckill.ReasonDead},
+		"in the store":  {func(t *testing.T, d *fixture, _ seckill.OrderNo) { d.ConfirmAll(t) }, seckill.OrderPending, ""},
+		"discarded": {func(t *testing.T, d *fixture, no seckill.OrderNo) {
 			d.park(t, true)
 			letter, err := d.Rig.Store.LetterByOrder(t.Context(), no)
 			rig.Must(t, err)
 			_, err = d.Discard(t.Context(), letter.ID, rig.Operator)
 			rig.Must(t, err)
 		}, seckill.OrderFailed, seckill.ReasonDiscarded},
-		"cancelled": {func(t *testing.T, d *desk, no seckill.OrderNo) {
+		"cancelled": {func(t *testing.T, d *fixture, no seckill.OrderNo) {
 			d.ConfirmAll(t)
 			_, err := d.CancelOwn(t.Context(), "bob", no)
 			rig.Must(t, err)
 		}, seckill.OrderCancelled, seckill.ReasonByBuyer},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			p := d.Open(t, 1, 5)
 			claim := d.Claim(1, "bob")
 			claim.Ref = "shop-7"
@@ -134,7 +134,7 @@ func TestFind_FindsAnOrderInEveryState(t *testing.T) {
 }
 
 func TestFind_BusyWhileAPartDoesNotAnswer(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
 	busy := func(what string) {
 		t.Helper()
@@ -153,12 +153,12 @@ func TestFind_BusyWhileAPartDoesNotAnswer(t *testing.T) {
 
 	// The ledger was lost. Until it is rebuilt, the state is unknown.
 	d.LoseJournal(t)
-	d.Desk.Queue, d.Desk.Ledger = d.Rig.Queue, d.Rig.Ledger
+	d.Orders.Queue, d.Orders.Ledger = d.Rig.Queue, d.Rig.Ledger
 	busy("the ledger has lost its marks")
-	d.Desk.Keeps = func(*seckill.Product) bool { return false }
+	d.Orders.Keeps = func(*seckill.Product) bool { return false }
 	_, err = d.Find(t.Context(), "bob", no)
 	rig.Refused(t, err, seckill.CodeNotFound) // long after its sale the ledger is not rebuilt
-	d.Desk.Keeps = nil
+	d.Orders.Keeps = nil
 	rig.Must(t, d.Rig.Store.BeginRebuild(t.Context(), 1, 1))
 	rig.Must(t, d.Rig.Catalog.Refresh(t.Context()))
 	busy("the ledger is being rebuilt")
@@ -166,29 +166,29 @@ func TestFind_BusyWhileAPartDoesNotAnswer(t *testing.T) {
 
 // A sale was opened a moment ago, and other instances do not know it yet.
 func TestFind_BusyForASaleThatThisInstanceDoesNotKnowYet(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	never := d.Claim(2, "bob").OrderNo
 	find := func(no seckill.OrderNo, code seckill.Code) {
 		t.Helper()
 		_, err := d.Find(t.Context(), "bob", no)
 		rig.Refused(t, err, code)
 	}
-	elsewhere := d.Desk.Catalog
+	elsewhere := d.Orders.Catalog
 	unheard, unopened := sale.NewCatalog(d.Rig.Store), sale.NewCatalog(d.Rig.Store)
 	d.Product(t, 1, 5)
 	rig.Must(t, unopened.Refresh(t.Context())) // it knows the product, and does not see that the sale opens
-	d.Desk.Catalog = unopened
+	d.Orders.Catalog = unopened
 	find(d.Claim(1, "bob").OrderNo, seckill.CodeNotFound)
 	p, err := d.Rig.Lifecycle.Preheat(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	no := d.Rig.Buy(t, p, "bob")[0]
 	find(no, seckill.CodeBusy)
-	d.Desk.Catalog = unheard
+	d.Orders.Catalog = unheard
 	find(no, seckill.CodeBusy)
 	find(never, seckill.CodeNotFound)
 	d.Rig.Store.FailBefore("Product", 1)
 	find(never, seckill.CodeBusy)
-	d.Desk.Catalog = elsewhere
+	d.Orders.Catalog = elsewhere
 	o, err := d.Find(t.Context(), "bob", no)
 	rig.Must(t, err)
 	if o.Status != seckill.OrderQueued {
@@ -199,7 +199,7 @@ func TestFind_BusyForASaleThatThisInstanceDoesNotKnowYet(t *testing.T) {
 // A recovery timed out before it wrote the queued promises. The promise is only
 // in the queue: neither the new epoch nor the store has it.
 func TestFind_BusyUntilAPromiseIsAdopted(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	p := d.Open(t, 1, 5)
 	no := d.Rig.Buy(t, p, "bob")[0]
 	_, err := d.Rig.Store.OpenEpoch(t.Context(), 1, p.Epoch, 0, rig.Operator, func(seckill.Order) error { return nil })
@@ -232,9 +232,9 @@ func (s *confirmingStore) LetterByOrder(ctx context.Context, no seckill.OrderNo)
 }
 
 func TestFind_FindsAnOrderThatIsConfirmedMeanwhile(t *testing.T) {
-	for name, find := range map[string]func(d *desk, no seckill.OrderNo) (seckill.Order, error){
-		"find": func(d *desk, no seckill.OrderNo) (seckill.Order, error) { return d.Find(t.Context(), "bob", no) },
-		"list": func(d *desk, no seckill.OrderNo) (seckill.Order, error) {
+	for name, find := range map[string]func(d *fixture, no seckill.OrderNo) (seckill.Order, error){
+		"find": func(d *fixture, no seckill.OrderNo) (seckill.Order, error) { return d.Find(t.Context(), "bob", no) },
+		"list": func(d *fixture, no seckill.OrderNo) (seckill.Order, error) {
 			listed, err := d.List(t.Context(), "bob", seckill.OrderNo{}, 10)
 			if err != nil || len(listed.Orders) != 1 {
 				return seckill.Order{}, fmt.Errorf("%d orders listed, %w", len(listed.Orders), err)
@@ -243,9 +243,9 @@ func TestFind_FindsAnOrderThatIsConfirmedMeanwhile(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d := newDesk(t)
+			d := newFixture(t)
 			no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
-			d.Desk.Store = &confirmingStore{Faulty: d.Rig.Store, after: func() { d.ConfirmAll(t) }}
+			d.Orders.Store = &confirmingStore{Faulty: d.Rig.Store, after: func() { d.ConfirmAll(t) }}
 			o, err := find(d, no)
 			rig.Must(t, err)
 			if o.OrderNo != no {
@@ -256,7 +256,7 @@ func TestFind_FindsAnOrderThatIsConfirmedMeanwhile(t *testing.T) {
 }
 
 func TestList_PagesOverStoreAndLedger(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	var nos []seckill.OrderNo
 	for id := range uint32(5) {
 		p := d.Open(t, id+1, 5)
@@ -290,7 +290,7 @@ func TestList_PagesOverStoreAndLedger(t *testing.T) {
 // The order is shown to anyone who has its link, for example on the way back
 // from a payment.
 func TestShown_HidesTheBuyer(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	d.BackURL = func(o *seckill.Order) string { return " and back to " + o.Buyer + "'s" }
 	no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
 	_, _, err := d.Shown(t.Context(), no)
@@ -312,7 +312,7 @@ func TestShown_HidesTheBuyer(t *testing.T) {
 }
 
 func TestBeginPayment_OnlyForPendingOrders(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
 	begin := func() error { _, err := d.BeginPayment(t.Context(), "bob", no, "purse"); return err }
 	rig.Refused(t, begin(), seckill.CodeWrongState) // queued: try again in a moment
@@ -344,7 +344,7 @@ func TestBeginPayment_OnlyForPendingOrders(t *testing.T) {
 }
 
 func TestNotify_CountsOnceAndRefundsExcess(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
 	d.ConfirmAll(t)
 	notify := func() (store.PaymentResult, error) { return d.Notify(t.Context(), "purse", nil, nil) }
@@ -396,7 +396,7 @@ func TestNotify_CountsOnceAndRefundsExcess(t *testing.T) {
 }
 
 func TestRetry_RestartsALetter(t *testing.T) {
-	d := newDesk(t)
+	d := newFixture(t)
 	no := d.Rig.Buy(t, d.Open(t, 1, 5), "bob")[0]
 	d.park(t, true)
 	letter, err := d.Rig.Store.LetterByOrder(t.Context(), no)

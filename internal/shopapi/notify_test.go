@@ -49,7 +49,7 @@ func notifyServer(t *testing.T) (*rig.Rig, *purse, *Server, *fasthttp.RequestCtx
 		Provider: "purse", TradeNo: "t1", OrderNo: no.String(), AmountCents: 999, Currency: "CNY", PaidAt: r.Time.Now(),
 	}}
 	s, _ := hotServer(t)
-	s.opt.Orders = &order.Desk{
+	s.opt.Orders = &order.Orders{
 		Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Catalog: r.Catalog, ReadWithin: time.Minute,
 		Providers: map[string]payment.Provider{"purse": with}, OnRefund: func() {}, OnPayment: func(uint32, string) {},
 	}

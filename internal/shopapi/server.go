@@ -43,9 +43,9 @@ type Options struct {
 	Rates   Rates
 	Proxies *api.Proxies // whose X-Forwarded-For is believed
 	Stage   *purchase.Stage
-	Orders  *order.Desk
+	Orders  *order.Orders
 	// Challenges stand before purchase tokens.
-	Challenges *challenge.Desk
+	Challenges *challenge.Issuer
 	Terms      api.ShopTerms
 	Page       fs.FS
 	// PagePolicy is the page's Content-Security-Policy.

@@ -25,8 +25,8 @@ type Info struct {
 }
 
 // Desk is what operators ask of sinks.
-type Desk struct {
-	Store  DeskStore
+type Admin struct {
+	Store  AdminStore
 	Source string
 	// Sinks are those that are configured; Targets has one for each, by name.
 	Sinks   []Info
@@ -36,7 +36,7 @@ type Desk struct {
 }
 
 // DeskStore is what the desk needs of the store.
-type DeskStore interface {
+type AdminStore interface {
 	Store
 	AppendAudit(ctx context.Context, line store.AuditLine) error
 }
@@ -55,16 +55,16 @@ type Report struct {
 
 // List reports on all sinks, by name: those that are configured, and those that
 // were.
-func (d *Desk) List(ctx context.Context) ([]Report, error) {
-	states, err := d.Store.SinkStates(ctx)
+func (a *Admin) List(ctx context.Context) ([]Report, error) {
+	states, err := a.Store.SinkStates(ctx)
 	if err != nil {
 		return nil, err
 	}
-	reports := make([]Report, 0, len(states)+len(d.Sinks))
+	reports := make([]Report, 0, len(states)+len(a.Sinks))
 	for _, state := range states {
 		report := Report{Info: Info{Name: state.Name}, State: state}
 		var behind time.Duration
-		if report.Lag, behind, err = lag(ctx, d.Store, &state); err != nil {
+		if report.Lag, behind, err = lag(ctx, a.Store, &state); err != nil {
 			return nil, err
 		}
 		if !state.OldestAt.IsZero() {
@@ -73,10 +73,10 @@ func (d *Desk) List(ctx context.Context) ([]Report, error) {
 		report.Oldest = max(report.Oldest, behind)
 		reports = append(reports, report)
 	}
-	for _, info := range d.Sinks {
+	for _, info := range a.Sinks {
 		at := slices.IndexFunc(reports, func(r Report) bool { return r.Name == info.Name })
 		if at < 0 { // its sender has not begun
-			end, err := d.Store.FeedEnd(ctx)
+			end, err := a.Store.FeedEnd(ctx)
 			if err != nil {
 				return nil, err
 			}
@@ -90,25 +90,25 @@ func (d *Desk) List(ctx context.Context) ([]Report, error) {
 }
 
 // Deliveries lists the delivery log of a sink.
-func (d *Desk) Deliveries(ctx context.Context, filter store.DeliveryFilter) ([]store.Delivery, error) {
-	if err := d.known(ctx, filter.Sink); err != nil {
+func (a *Admin) Deliveries(ctx context.Context, filter store.DeliveryFilter) ([]store.Delivery, error) {
+	if err := a.known(ctx, filter.Sink); err != nil {
 		return nil, err
 	}
-	return d.Store.Deliveries(ctx, filter)
+	return a.Store.Deliveries(ctx, filter)
 }
 
 // known is not_found for a sink that neither is nor was configured.
-func (d *Desk) known(ctx context.Context, name string) error {
-	if d.configured(name) {
+func (a *Admin) known(ctx context.Context, name string) error {
+	if a.configured(name) {
 		return nil
 	}
-	_, err := d.Store.SinkState(ctx, name)
+	_, err := a.Store.SinkState(ctx, name)
 	return err
 }
 
 // Event finds the event of a message by the id that the receiver sees.
-func (d *Desk) Event(ctx context.Context, sink, messageID string) (int64, error) {
-	found, err := d.Deliveries(ctx, store.DeliveryFilter{Sink: sink, MessageID: messageID, Limit: 1})
+func (a *Admin) Event(ctx context.Context, sink, messageID string) (int64, error) {
+	found, err := a.Deliveries(ctx, store.DeliveryFilter{Sink: sink, MessageID: messageID, Limit: 1})
 	if err != nil {
 		return 0, err
 	}
@@ -119,57 +119,57 @@ func (d *Desk) Event(ctx context.Context, sink, messageID string) (int64, error)
 }
 
 // Retry makes one failed or retrying delivery due now.
-func (d *Desk) Retry(ctx context.Context, sink string, event int64, actor store.Actor) (store.Delivery, error) {
-	return d.Store.RetryDelivery(ctx, sink, event, actor)
+func (a *Admin) Retry(ctx context.Context, sink string, event int64, actor store.Actor) (store.Delivery, error) {
+	return a.Store.RetryDelivery(ctx, sink, event, actor)
 }
 
 // RetryAll makes all failed and retrying deliveries due now.
-func (d *Desk) RetryAll(ctx context.Context, sink string, actor store.Actor) (int, error) {
-	return d.Store.RetryDeliveries(ctx, sink, actor)
+func (a *Admin) RetryAll(ctx context.Context, sink string, actor store.Actor) (int, error) {
+	return a.Store.RetryDeliveries(ctx, sink, actor)
 }
 
 // Skip gives up one failed or retrying delivery.
-func (d *Desk) Skip(ctx context.Context, sink string, event int64, actor store.Actor) (store.Delivery, error) {
-	return d.Store.SkipDelivery(ctx, sink, event, actor)
+func (a *Admin) Skip(ctx context.Context, sink string, event int64, actor store.Actor) (store.Delivery, error) {
+	return a.Store.SkipDelivery(ctx, sink, event, actor)
 }
 
 // SkipAll gives up all failed deliveries.
-func (d *Desk) SkipAll(ctx context.Context, sink string, actor store.Actor) (int, error) {
-	return d.Store.SkipDeliveries(ctx, sink, actor)
+func (a *Admin) SkipAll(ctx context.Context, sink string, actor store.Actor) (int, error) {
+	return a.Store.SkipDeliveries(ctx, sink, actor)
 }
 
 // Replay delivers all events since a time again, and returns how many the sink
 // has before it now.
-func (d *Desk) Replay(ctx context.Context, sink string, from time.Time, actor store.Actor) (int64, error) {
-	state, err := d.Store.SinkState(ctx, sink)
+func (a *Admin) Replay(ctx context.Context, sink string, from time.Time, actor store.Actor) (int64, error) {
+	state, err := a.Store.SinkState(ctx, sink)
 	if err != nil {
 		return 0, err
 	}
 	if from.After(state.At) {
 		return 0, seckill.Errorf(seckill.CodeBadRequest, "from must not be in the future")
 	}
-	after, err := d.before(ctx, from.Add(-replayMargin), state.Cursor)
+	after, err := a.before(ctx, from.Add(-replayMargin), state.Cursor)
 	if err != nil {
 		return 0, err
 	}
-	if state, err = d.Store.ReplaySink(ctx, sink, after, actor); err != nil {
+	if state, err = a.Store.ReplaySink(ctx, sink, after, actor); err != nil {
 		return 0, err
 	}
-	end, err := d.Store.FeedEnd(ctx)
+	end, err := a.Store.FeedEnd(ctx)
 	return max(end-state.Cursor, 0), err
 }
 
 // Forget deletes a sink that is not configured any more, with its delivery log.
 // It returns how many deliveries it had.
-func (d *Desk) Forget(ctx context.Context, sink string, actor store.Actor) (int, error) {
-	if d.configured(sink) {
+func (a *Admin) Forget(ctx context.Context, sink string, actor store.Actor) (int, error) {
+	if a.configured(sink) {
 		return 0, seckill.Errorf(seckill.CodeWrongState, "sink %q is configured: remove it from the configuration of all instances first", sink)
 	}
-	return d.Store.ForgetSink(ctx, sink, actor)
+	return a.Store.ForgetSink(ctx, sink, actor)
 }
 
-func (d *Desk) configured(name string) bool {
-	return slices.ContainsFunc(d.Sinks, func(i Info) bool { return i.Name == name })
+func (a *Admin) configured(name string) bool {
+	return slices.ContainsFunc(a.Sinks, func(i Info) bool { return i.Name == name })
 }
 
 // readPast is how many events a search looks at in one place: rows that cannot
@@ -178,11 +178,11 @@ const readPast = 20
 
 // before finds an id such that all events above it, up to the cursor, happened
 // at or after a time. Ids grow with time, so that it can be halved down to.
-func (d *Desk) before(ctx context.Context, at time.Time, cursor int64) (int64, error) {
+func (a *Admin) before(ctx context.Context, at time.Time, cursor int64) (int64, error) {
 	low, high := int64(0), cursor
 	for low < high {
 		middle := low + (high-low)/2
-		next, err := d.Store.Events(ctx, middle, readPast)
+		next, err := a.Store.Events(ctx, middle, readPast)
 		if err != nil {
 			return 0, err
 		}
@@ -203,21 +203,21 @@ type Echo struct {
 }
 
 // Test sends an echo event to a sink.
-func (d *Desk) Test(ctx context.Context, sink string, actor store.Actor) (Echo, error) {
-	target := d.Targets[sink]
+func (a *Admin) Test(ctx context.Context, sink string, actor store.Actor) (Echo, error) {
+	target := a.Targets[sink]
 	if target == nil {
 		return Echo{}, seckill.Errorf(seckill.CodeNotFound, "no sink %q is configured", sink)
 	}
 	line := store.AuditLine{Actor: actor.Name, Action: "sink.test", Reason: actor.Reason, Detail: "sink " + sink}
-	if err := d.Store.AppendAudit(ctx, line); err != nil {
+	if err := a.Store.AppendAudit(ctx, line); err != nil {
 		return Echo{}, fmt.Errorf("audit: %w", err)
 	}
-	now := d.Now()
+	now := a.Now()
 	data := struct {
 		Sink string `json:"sink"`
 		By   string `json:"by"`
 	}{sink, actor.Name}
-	m, err := newMessage(d.Source, idPrefix+"echo_"+strings.ToLower(rand.Text()), "echo", TypeEcho, now, data)
+	m, err := newMessage(a.Source, idPrefix+"echo_"+strings.ToLower(rand.Text()), "echo", TypeEcho, now, data)
 	if err != nil {
 		return Echo{}, err
 	}

@@ -128,7 +128,7 @@ func TestSender_FailedDeliveryHoldsUpItsOrderAlone(t *testing.T) {
 
 	t.Run("retry", func(t *testing.T) {
 		r.setRefuse(nil)
-		desk := &sink.Desk{Store: s.Store}
+		desk := &sink.Admin{Store: s.Store}
 		if n, err := desk.RetryAll(t.Context(), "shop", operator); err != nil || n != 1 {
 			t.Fatalf("retried %d, %v", n, err)
 		}
@@ -156,7 +156,7 @@ func TestSender_SkippedDeliveryLetsLaterEventsGo(t *testing.T) {
 	if err != nil || len(failed) != 1 {
 		t.Fatal(failed, err)
 	}
-	desk := &sink.Desk{Store: s.Store}
+	desk := &sink.Admin{Store: s.Store}
 	event, err := desk.Event(t.Context(), "shop", failed[0].MessageID)
 	if err != nil || event != failed[0].EventID || !sink.IsMessageID(failed[0].MessageID) {
 		t.Fatal(event, err)
@@ -419,7 +419,7 @@ func TestReplay_DeliversEverythingSinceATimeAgain(t *testing.T) {
 	opt := s.options(r)
 	sender := sink.NewSender(opt)
 	drive(t, sender, "all events", func() bool { return s.states("shop")[store.DeliveryDelivered] == s.end() })
-	desk := &sink.Desk{Store: s.Store}
+	desk := &sink.Admin{Store: s.Store}
 	again, err := desk.Replay(t.Context(), "shop", time.Now().Add(-time.Second), operator)
 	if err != nil {
 		t.Fatal(err)
@@ -442,7 +442,7 @@ func TestForget_RefusesASinkThatIsConfigured(t *testing.T) {
 	s.sell(3)
 	sender := sink.NewSender(s.options(r))
 	drive(t, sender, "all events", func() bool { return s.states("shop")[store.DeliveryDelivered] == s.end() })
-	desk := &sink.Desk{Store: s.Store, Sinks: []sink.Info{{Name: "shop"}}}
+	desk := &sink.Admin{Store: s.Store, Sinks: []sink.Info{{Name: "shop"}}}
 	if _, err := desk.Forget(t.Context(), "shop", operator); !seckill.CodeWrongState.In(err) {
 		t.Errorf("error is %v", err)
 	}

@@ -193,7 +193,7 @@ func TestSender_TooManyRetriesFailEarly(t *testing.T) {
 			t.Errorf("a delivery failed after %d tries", d.Attempts)
 		}
 		r.setRefuse(nil)
-		desk := &sink.Desk{Store: s.Store}
+		desk := &sink.Admin{Store: s.Store}
 		if n, err := desk.RetryAll(t.Context(), "shop", operator); err != nil || n != 1300 {
 			t.Fatal(n, err)
 		}
@@ -243,7 +243,7 @@ func TestSender_SlowReceiverIsNamedInPlainWords(t *testing.T) {
 			t.Fatal(log, err)
 		}
 		equal(t, "error", log[0].Error, "no answer in 10 s")
-		desk := &sink.Desk{Store: s.Store, Targets: map[string]sink.Target{"shop": slowTarget{}}, Now: time.Now}
+		desk := &sink.Admin{Store: s.Store, Targets: map[string]sink.Target{"shop": slowTarget{}}, Now: time.Now}
 		echo, err := desk.Test(t.Context(), "shop", operator)
 		if err != nil {
 			t.Fatal(err)
@@ -272,7 +272,7 @@ func TestSender_RetryEndsAPause(t *testing.T) {
 				sender := sink.NewSender(opt)
 				work(t, sender, 4*time.Minute)
 				r.setRefuse(nil)
-				desk := &sink.Desk{Store: s.Store}
+				desk := &sink.Admin{Store: s.Store}
 				if _, err := desk.RetryAll(t.Context(), "shop", operator); err != nil {
 					t.Fatal(err)
 				}

@@ -34,10 +34,10 @@ type Book struct {
 	// is called by many at once.
 	Trace func(Act)
 
-	engines      []*engine.Engine
-	shops, desks []*engine.Engine // those that shoppers and operators can ask
-	next         atomic.Uint32
-	Products     map[uint32]engine.Product
+	engines       []*engine.Engine
+	shops, admins []*engine.Engine // those that shoppers and operators can ask
+	next          atomic.Uint32
+	Products      map[uint32]engine.Product
 
 	mu       sync.Mutex
 	Claims   []*Claim
@@ -116,7 +116,7 @@ func Shared(t testing.TB, engines []*engine.Engine, products ...engine.Product) 
 			b.shops = append(b.shops, e)
 		}
 		if e.Plays(engine.RoleAdmin) {
-			b.desks = append(b.desks, e)
+			b.admins = append(b.admins, e)
 		}
 	}
 	for _, p := range products {
@@ -132,7 +132,7 @@ func (b *Book) shop() *engine.Engine {
 
 // Operator is a client of the instance for operators whose turn it is.
 func (b *Book) Operator() *engine.Operator {
-	return b.desks[int(b.next.Add(1))%len(b.desks)].Operator()
+	return b.admins[int(b.next.Add(1))%len(b.admins)].Operator()
 }
 
 // Open opens a sale.

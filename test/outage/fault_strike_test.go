@@ -31,7 +31,7 @@ func (c *campaign) takeOver(ctx context.Context) {
 	if c.rng.IntN(2) == 0 {
 		ids = ids[:1]
 	}
-	desk := c.desk(nil)
+	desk := c.anyOperator(nil)
 	for _, id := range ids {
 		c.order(ctx, "take a product over", func() error { _, err := desk.TakeOver(ctx, id); return err })
 	}
@@ -113,7 +113,7 @@ func (c *campaign) killAndRecover(ctx context.Context) {
 	victim := c.engines[c.rng.IntN(len(c.engines))]
 	victim.Kill()
 	market.Pause(ctx, recoverLeast+time.Duration(c.rng.Int64N(int64(recoverMost-recoverLeast))))
-	desk := c.desk(victim)
+	desk := c.anyOperator(victim)
 	for _, id := range c.shuffled()[:1+c.rng.IntN(2)] {
 		c.order(ctx, "recover a product", func() error { _, err := desk.Recover(ctx, id); return err })
 	}
@@ -144,7 +144,7 @@ func (s *site) falling() (ids []uint32) {
 }
 
 // desk is an instance for operators that is not the one that is down.
-func (c *campaign) desk(down *engine.Engine) *engine.Operator {
+func (c *campaign) anyOperator(down *engine.Engine) *engine.Operator {
 	var desks []*engine.Engine
 	for _, e := range c.engines {
 		if e != down && e.Plays(engine.RoleAdmin) {
@@ -180,7 +180,7 @@ func (c *campaign) awaitSeller(ctx context.Context, seller string, ids ...uint32
 	began := time.Now()
 	for _, id := range ids {
 		for {
-			figures, err := c.desk(nil).Stats(ctx, id)
+			figures, err := c.anyOperator(nil).Stats(ctx, id)
 			if err == nil && figures.Seller == seller {
 				break
 			}

@@ -10,13 +10,13 @@ import (
 )
 
 // desk sends numbered calls to shards of one ledger.
-type desk struct {
+type caller struct {
 	*testing.T
 	ledger *Ledger
 	last   map[ledger.Shard]uint64
 }
 
-func (d *desk) do(shard ledger.Shard, w ledger.Write) []ledger.Verdict {
+func (d *caller) do(shard ledger.Shard, w ledger.Write) []ledger.Verdict {
 	d.Helper()
 	n := d.last[shard]
 	reply, err := d.ledger.Do(d.Context(), ledger.Request{
@@ -33,7 +33,7 @@ func (d *desk) do(shard ledger.Shard, w ledger.Write) []ledger.Verdict {
 func TestWhatOneBuyerMakesTheLedgerRememberIsBounded(t *testing.T) {
 	t.Parallel()
 	l := start(t, newPath(t), Options{})
-	d := &desk{T: t, ledger: l, last: map[ledger.Shard]uint64{}}
+	d := &caller{T: t, ledger: l, last: map[ledger.Shard]uint64{}}
 	shards := []ledger.Shard{{Product: 1, Group: 1, Epoch: 1}, {Product: 2, Group: 1, Epoch: 1}}
 	for _, shard := range shards {
 		install(t, l, shard, 10_000, 1)
@@ -89,7 +89,7 @@ func TestWhatOneBuyerMakesTheLedgerRememberIsBounded(t *testing.T) {
 func TestHeldOrdersHaveTheirOwnEntries(t *testing.T) {
 	t.Parallel()
 	l := start(t, newPath(t), Options{})
-	d := &desk{T: t, ledger: l, last: map[ledger.Shard]uint64{}}
+	d := &caller{T: t, ledger: l, last: map[ledger.Shard]uint64{}}
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
 	install(t, l, shard, 100, 100)
 	all := claims(0, 9)
