@@ -16,7 +16,7 @@ const endsPerRound = 100
 // counter decides which sales are counted, and when: each once after its end, and
 // the recent ones by the clock and after a restart of Redis. The store knows which
 // sales still need their last count, so that no crash or outage forgets one.
-type counter struct {
+type countPlan struct {
 	uncounted func(ctx context.Context, limit int) ([]uint32, error)
 	recent    func() []uint32
 	// count counts a sale, and reports whether it came to a verdict.
@@ -33,11 +33,11 @@ type counter struct {
 // says: a server that was down may have come back with half of a step, which only
 // a count of the marks shows. A sale is counted again with every round until
 // there is a verdict.
-func (c *counter) suspect() { c.restarted.Store(true) }
+func (c *countPlan) suspect() { c.restarted.Store(true) }
 
 // round counts what is due. One sale that cannot be counted holds up no other;
 // it is tried again with the next round.
-func (c *counter) round(ctx context.Context) error {
+func (c *countPlan) round(ctx context.Context) error {
 	due, err := c.uncounted(ctx, endsPerRound)
 	if err != nil {
 		return fmt.Errorf("list sales to count after their end: %w", err)

@@ -16,7 +16,7 @@ import (
 
 // tally is a counter that notes what it counts, on a clock that is moved.
 type tally struct {
-	counter
+	countPlan
 	at      time.Time
 	ended   []uint32
 	broken  error
@@ -26,7 +26,7 @@ type tally struct {
 
 func newTally(every time.Duration) *tally {
 	c := &tally{at: time.Unix(1_000_000, 0)}
-	c.counter = counter{
+	c.countPlan = countPlan{
 		uncounted: func(context.Context, int) ([]uint32, error) { return c.ended, nil },
 		recent:    func() []uint32 { return []uint32{1, 2, 3} },
 		now:       func() time.Time { return c.at }, every: every, next: c.at.Add(every),
@@ -120,7 +120,7 @@ func TestTheLastCountOfASaleIsNotLost(t *testing.T) {
 				Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Recoverer: r.Lifecycle, Deadline: 5 * time.Second,
 				Logger: slog.New(slog.DiscardHandler), OnReport: func(api.Report) { reports++ },
 			}
-			c := &counter{uncounted: r.Store.UncountedEnds, now: r.Time.Now, count: func(ctx context.Context, id uint32) (bool, error) {
+			c := &countPlan{uncounted: r.Store.UncountedEnds, now: r.Time.Now, count: func(ctx context.Context, id uint32) (bool, error) {
 				_, err := reconciler.Run(ctx, id, false, "system")
 				return true, err
 			}}

@@ -62,7 +62,7 @@ func (a *App) startLoops(ctx context.Context) {
 		a.goLoop(func() { p.returns.Run(ctx) })
 	}
 	if a.has(RoleWorker) {
-		p.counter = p.newCounter() // the board tells it of a restart
+		p.countPlan = p.newCountPlan() // the board tells it of a restart
 	}
 	p.runBoard(ctx, a.goLoop)
 	loops := []*background.Loop{
@@ -181,13 +181,13 @@ func (p *parts) duties() []*background.Loop {
 			return p.lifecycle.FinishStockChanges(ctx, stockPerRound)
 		}},
 		{Name: "finish", Every: finishEvery, Timeout: roundTimeout, Round: finisher.Round},
-		{Name: dutyReconcile, Every: reconcileLook, First: reconcileLook, Timeout: 10 * time.Minute, Round: p.counter.round},
+		{Name: dutyReconcile, Every: reconcileLook, First: reconcileLook, Timeout: 10 * time.Minute, Round: p.countPlan.round},
 	}
 }
 
 // newCounter is what counts sales.
-func (p *parts) newCounter() *counter {
-	return &counter{
+func (p *parts) newCountPlan() *countPlan {
+	return &countPlan{
 		uncounted: p.store.UncountedEnds, recent: p.recentSales, now: time.Now,
 		every: p.cfg.Reconcile.Every, next: time.Now().Add(min(p.cfg.Reconcile.Every, reconcileFirst)),
 		count: func(ctx context.Context, product uint32) (bool, error) {

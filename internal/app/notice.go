@@ -169,8 +169,8 @@ func (p *parts) hear(n notify.Notice) {
 // them fall, before anybody is held to be unknown.
 func (p *parts) joined() {
 	p.hearing.listening.Store(true)
-	if p.counter != nil && p.hearing.parted.Swap(false) {
-		p.counter.suspect()
+	if p.countPlan != nil && p.hearing.parted.Swap(false) {
+		p.countPlan.suspect()
 		p.signals.heard(dutyReconcile)
 	}
 	p.catalog.LowerFlags()

@@ -100,7 +100,7 @@ type parts struct {
 	payPages    []string     // providers at which a buyer can pay
 	backURL     func(o *seckill.Order) string
 	reconciler  *reconcile.Reconciler
-	counter     *counter               // of an instance with the worker role
+	countPlan   *countPlan             // of an instance with the worker role
 	line        *relay.Line            // nil without a broker
 	expiry      *order.ExpiryScheduler // nil without delayed messages
 	workers     worker.Crew

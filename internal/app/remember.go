@@ -71,7 +71,7 @@ func (p *parts) rememberSold(ctx context.Context, selling map[uint32]int) error 
 		if selling[t.Group] == 0 || t.HasLedger() || !p.alone() {
 			continue
 		}
-		err := p.store.CounterBuyers(ctx, t.ID, func(buyer string) error {
+		err := p.store.DirectBuyers(ctx, t.ID, func(buyer string) error {
 			p.memory.Learn(t.Group, buyer)
 			return nil
 		})

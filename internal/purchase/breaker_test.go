@@ -351,7 +351,7 @@ func TestAStageStopsWhileItsLedgerStandsStill(t *testing.T) {
 
 // One lost reply is settled by asking; it is no outage.
 func TestALostReplyOpensNothing(t *testing.T) {
-	c := newCounter(t, 10)
+	c := newFixture(t, 10)
 	c.Ledger.FailAfter("Do", 1)
 	_, err := c.buy("a")
 	rig.Must(t, err)

@@ -18,11 +18,11 @@ import (
 
 // newDual is a counter of one dualwrite product, and what became of its
 // immediate attempts.
-func newDual(t *testing.T, stock int64) (*counter, func(purchase.DualWriteResult) int) {
+func newDual(t *testing.T, stock int64) (*fixture, func(purchase.DualWriteResult) int) {
 	t.Helper()
 	var mu sync.Mutex
 	results := map[purchase.DualWriteResult]int{}
-	c := newCounterOf(t, stock, []func(*seckill.Product){rig.Strategy(seckill.StrategyDualWrite)}, func(o *purchase.Options) {
+	c := newFixtureOf(t, stock, []func(*seckill.Product){rig.Strategy(seckill.StrategyDualWrite)}, func(o *purchase.Options) {
 		o.Reports = reports{dualWrite: func(r purchase.DualWriteResult) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -79,7 +79,7 @@ func TestAnOutageLeavesDualWritesToTheWorker(t *testing.T) {
 // writes a failed order, which nobody else will tell of.
 func TestAPromiseThatADualWriteFailsIsTold(t *testing.T) {
 	told, results := make(chan recovery.FailedPromise, 10), make(chan purchase.DualWriteResult, 10)
-	c := newCounterOf(t, 100, []func(*seckill.Product){rig.Strategy(seckill.StrategyDualWrite)}, func(o *purchase.Options) {
+	c := newFixtureOf(t, 100, []func(*seckill.Product){rig.Strategy(seckill.StrategyDualWrite)}, func(o *purchase.Options) {
 		o.Reports = reports{
 			dualWrite: func(r purchase.DualWriteResult) { results <- r },
 			notKept: func(failed []recovery.FailedPromise) {

@@ -35,7 +35,7 @@ func TestWhatIsToldToWhoReturnsMuch(t *testing.T) {
 		ledger.VerdictRefused:   seckill.CodeWrongState,
 	} {
 		hot := make(chan purchase.TooHot, 1)
-		c := newCounter(t, 1)
+		c := newFixture(t, 1)
 		stage := purchase.New(saying{c.Ledger, code}, c.Clock, purchase.Options{
 			QueueSize: 10, MaxBatch: 10, Timeout: 5 * time.Second, Random: func() uint64 { return 1 },
 			Reports: reports{tooHot: func(why purchase.TooHot) { hot <- why }},

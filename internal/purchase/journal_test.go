@@ -75,16 +75,16 @@ type answer struct {
 	err error
 }
 
-func journaled(t *testing.T, stock int64) (*counter, *slowDisk, *diary) {
+func journaled(t *testing.T, stock int64) (*fixture, *slowDisk, *diary) {
 	t.Helper()
 	disk, d := &slowDisk{}, &diary{}
-	c := newCounter(t, stock, func(o *purchase.Options) { o.Journal, o.Promises = disk, d })
+	c := newFixture(t, stock, func(o *purchase.Options) { o.Journal, o.Promises = disk, d })
 	t.Cleanup(func() { disk.end(nil) })
 	return c, disk, d
 }
 
 // begin asks for a unit, and returns where the answer will come.
-func (c *counter) begin(buyer, key string) <-chan answer {
+func (c *fixture) begin(buyer, key string) <-chan answer {
 	told := make(chan answer, 1)
 	go func() {
 		no, err := c.Buy(c.on, purchase.Claim{Buyer: buyer, Quantity: 1, Key: key})

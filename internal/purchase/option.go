@@ -29,8 +29,8 @@ type Options struct {
 
 	// Counter sells from the store; nil without one. ExpireAfter is the
 	// time to pay of what it sells.
-	Counter     Counter
-	ExpireAfter time.Duration
+	DirectSeller DirectSeller
+	ExpireAfter  time.Duration
 	// Store takes the immediate attempts of dualwrite products, with the same
 	// time to pay; nil for none.
 	Store Confirmer

@@ -204,7 +204,7 @@ func TestWhoMayHaveAnOrderIsSparedForWantOfUnits(t *testing.T) {
 func TestUnitsThatComeBackAreSoldToTheNextClaim(t *testing.T) {
 	for name, strategy := range map[string]seckill.Strategy{"ledger": seckill.StrategyAsync, "store": seckill.StrategyDirect} {
 		t.Run(name, func(t *testing.T) {
-			c := newCounterOf(t, 1, []func(*seckill.Product){rig.Strategy(strategy)})
+			c := newFixtureOf(t, 1, []func(*seckill.Product){rig.Strategy(strategy)})
 			_, err := c.buy("a")
 			rig.Must(t, err)
 			_, err = c.buy("b")
@@ -221,10 +221,10 @@ func TestUnitsThatComeBackAreSoldToTheNextClaim(t *testing.T) {
 // The store's own line is held to the same.
 func TestATillRefusesWhatItCannotServe(t *testing.T) {
 	gate := make(chan struct{})
-	slow := &slowCounter{gate: gate}
+	slow := &slowSeller{gate: gate}
 	why := &reasons{counts: map[purchase.TooHot]int{}}
 	c := newShop(t, 11, func(o *purchase.Options) {
-		slow.Counter, o.Counter, o.MaxBatch, o.Reports = o.Counter, slow, lineBatch, reports{tooHot: why.count}
+		slow.DirectSeller, o.DirectSeller, o.MaxBatch, o.Reports = o.DirectSeller, slow, lineBatch, reports{tooHot: why.count}
 	})
 	go func() { gate <- struct{}{} }()
 	_, err := c.buy("first")

@@ -21,7 +21,7 @@ import (
 )
 
 // counter is a rig with a purchase stage.
-type counter struct {
+type fixture struct {
 	*rig.Rig
 	*purchase.Stage
 	on     *sale.Sale
@@ -32,21 +32,21 @@ type counter struct {
 	troubles []error
 }
 
-func newCounter(t *testing.T, stock int64, changes ...func(*purchase.Options)) *counter {
+func newFixture(t *testing.T, stock int64, changes ...func(*purchase.Options)) *fixture {
 	t.Helper()
-	return newCounterOf(t, stock, nil, changes...)
+	return newFixtureOf(t, stock, nil, changes...)
 }
 
-func newCounterOf(t *testing.T, stock int64, product []func(*seckill.Product), changes ...func(*purchase.Options)) *counter {
+func newFixtureOf(t *testing.T, stock int64, product []func(*seckill.Product), changes ...func(*purchase.Options)) *fixture {
 	t.Helper()
-	c := &counter{Rig: rig.New(t), memory: sale.NewMemory()}
+	c := &fixture{Rig: rig.New(t), memory: sale.NewMemory()}
 	c.Open(t, 1, stock, product...)
 	c.on = c.Catalog.Find(1)
 	opt := purchase.Options{
 		QueueSize: 1000, MaxBatch: 100, Timeout: 5 * time.Second, Random: rand.Uint64,
 		Memory: c.memory, Lane: ledger.LaneOptions{CallTimeout: time.Second}, Recoverer: c,
 		Figures: purchase.Figures{ReserveClaims: batches{c}, SellClaims: batches{c}},
-		Mover:   c.Mover, Counter: c.Store, Store: c.Store, ExpireAfter: 30 * time.Minute,
+		Mover:   c.Mover, DirectSeller: c.Store, Store: c.Store, ExpireAfter: 30 * time.Minute,
 	}
 	for _, change := range changes {
 		change(&opt)
@@ -57,16 +57,16 @@ func newCounterOf(t *testing.T, stock int64, product []func(*seckill.Product), c
 }
 
 // batches keeps the sizes of batches.
-type batches struct{ *counter }
+type batches struct{ *fixture }
 
 func (b batches) Observe(claims float64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.counter.batches = append(b.counter.batches, int(claims))
+	b.fixture.batches = append(b.fixture.batches, int(claims))
 }
 
 // RequestRecovery keeps the cause.
-func (c *counter) RequestRecovery(_ uint32, cause error) {
+func (c *fixture) RequestRecovery(_ uint32, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.troubles = append(c.troubles, cause)
@@ -99,17 +99,17 @@ func (r reports) NotKept(_ uint32, failed []recovery.FailedPromise) {
 
 func (r reports) SellFailed(uint32, error) {}
 
-func (c *counter) buy(buyer string) (seckill.OrderNo, error) {
+func (c *fixture) buy(buyer string) (seckill.OrderNo, error) {
 	return c.Buy(c.on, purchase.Claim{Buyer: buyer, Quantity: 1})
 }
 
 // Buy is the stage's.
-func (c *counter) Buy(on *sale.Sale, claim purchase.Claim) (seckill.OrderNo, error) {
+func (c *fixture) Buy(on *sale.Sale, claim purchase.Claim) (seckill.OrderNo, error) {
 	bought, err := c.Stage.Buy(on, claim)
 	return bought.OrderNo, err
 }
 
-func (c *counter) sizes() []int {
+func (c *fixture) sizes() []int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return append([]int(nil), c.batches...)
@@ -123,7 +123,7 @@ func code(err error) seckill.Code {
 }
 
 // crowd lets n buyers buy at once and returns their answers.
-func (c *counter) crowd(n int, name string) []error {
+func (c *fixture) crowd(n int, name string) []error {
 	errs := make([]error, n)
 	var all sync.WaitGroup
 	for i := range n {
@@ -142,7 +142,7 @@ func tally(errs []error) map[seckill.Code]int {
 }
 
 func TestAnswersAreTheLedgersVerdicts(t *testing.T) {
-	c := newCounter(t, 2)
+	c := newFixture(t, 2)
 	first, err := c.buy("a")
 	rig.Must(t, err)
 	if first.ProductID() != 1 {
@@ -182,7 +182,7 @@ func TestAnswersAreTheLedgersVerdicts(t *testing.T) {
 }
 
 func TestAProductThatIsNotPreheatedIsBusy(t *testing.T) {
-	c := newCounter(t, 1)
+	c := newFixture(t, 1)
 	c.Product(t, 2, 5)
 	_, err := c.Buy(c.Catalog.Find(2), purchase.Claim{Buyer: "a", Quantity: 1})
 	rig.Refused(t, err, seckill.CodeBusy)
@@ -193,7 +193,7 @@ func TestAProductThatIsNotPreheatedIsBusy(t *testing.T) {
 func TestWhileABatchIsInFlightTheNextGathers(t *testing.T) {
 	const lanes, queued, beyond, most = 2, 150, 10, 100
 	var refused atomic.Int64
-	c := newCounter(t, 1000, func(o *purchase.Options) {
+	c := newFixture(t, 1000, func(o *purchase.Options) {
 		o.QueueSize, o.MaxBatch, o.Reports = queued, most, reports{tooHot: func(purchase.TooHot) { refused.Add(1) }}
 		o.Timeout, o.Lane.CallTimeout = time.Minute, time.Minute
 	})
@@ -218,7 +218,7 @@ func TestWhileABatchIsInFlightTheNextGathers(t *testing.T) {
 
 func TestAFullQueueIsTooHotAtOnce(t *testing.T) {
 	const crowd, queued, lanes = 20, 5, 2
-	c := newCounter(t, 1000, func(o *purchase.Options) {
+	c := newFixture(t, 1000, func(o *purchase.Options) {
 		o.QueueSize, o.MaxBatch, o.Timeout, o.Lane.CallTimeout = queued, 1, time.Minute, time.Minute
 	})
 	open := c.Ledger.Block("Do")
@@ -243,7 +243,7 @@ func TestAFullQueueIsTooHotAtOnce(t *testing.T) {
 }
 
 func TestADeadlineIsBusyAndTheRepeatedClaimFindsItsOrder(t *testing.T) {
-	c := newCounter(t, 10, func(o *purchase.Options) { o.Timeout = 100 * time.Millisecond })
+	c := newFixture(t, 10, func(o *purchase.Options) { o.Timeout = 100 * time.Millisecond })
 	c.Ledger.FailAfter("Do", 1) // the reply is lost; asking is held up
 	open := c.Ledger.Block("Heartbeat")
 	defer open()
@@ -274,7 +274,7 @@ func TestADeadlineIsBusyAndTheRepeatedClaimFindsItsOrder(t *testing.T) {
 // late must never reach another claimant.
 func TestLateAnswersReachNobodyElse(t *testing.T) {
 	const hiccups = 15
-	c := newCounter(t, 1_000_000, func(o *purchase.Options) { o.Timeout = 50 * time.Millisecond })
+	c := newFixture(t, 1_000_000, func(o *purchase.Options) { o.Timeout = 50 * time.Millisecond })
 	var accepted, gaveUp atomic.Int64
 	var all sync.WaitGroup
 	defer all.Wait()
@@ -311,7 +311,7 @@ func TestLateAnswersReachNobodyElse(t *testing.T) {
 // buying goes on in the new epoch without anybody's help.
 func TestBuyingGoesOnInTheNextEpoch(t *testing.T) {
 	const stock = 100_000
-	c := newCounter(t, stock)
+	c := newFixture(t, stock)
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	for i := range 8 {
@@ -351,7 +351,7 @@ func TestBuyingGoesOnInTheNextEpoch(t *testing.T) {
 
 // A crowd before a closed shard must not start batchers with every claim.
 func TestAClosedShardIsBusyAndRaisesTrouble(t *testing.T) {
-	c := newCounter(t, 100)
+	c := newFixture(t, 100)
 	rig.Must(t, c.Embedded.Close(t.Context(), c.on.Shard(0)))
 	const crowd, atLeast, lanes = 100, 150 * time.Millisecond, 2
 	const pause = 100 * time.Millisecond // between two starts, as the stage has it
@@ -377,7 +377,7 @@ func TestAClosedShardIsBusyAndRaisesTrouble(t *testing.T) {
 }
 
 func TestARebuildingProductIsBusyWithoutAskingTheLedger(t *testing.T) {
-	c := newCounter(t, 100)
+	c := newFixture(t, 100)
 	_, err := c.buy("a")
 	rig.Must(t, err)
 	rig.Must(t, c.Store.BeginRebuild(t.Context(), 1, 1))
@@ -391,7 +391,7 @@ func TestARebuildingProductIsBusyWithoutAskingTheLedger(t *testing.T) {
 }
 
 func TestCloseAnswersEverybodyAndLeavesNoGoroutine(t *testing.T) {
-	c := newCounter(t, 100_000, func(o *purchase.Options) { o.Timeout = time.Minute })
+	c := newFixture(t, 100_000, func(o *purchase.Options) { o.Timeout = time.Minute })
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
 	for i := range 16 {
@@ -417,7 +417,7 @@ func TestCloseAnswersEverybodyAndLeavesNoGoroutine(t *testing.T) {
 }
 
 func TestARetiredSaleStopsItsBatchers(t *testing.T) {
-	c := newCounter(t, 10)
+	c := newFixture(t, 10)
 	_, err := c.buy("a")
 	rig.Must(t, err)
 	c.Retire(c.on)
@@ -431,7 +431,7 @@ func TestARetiredSaleStopsItsBatchers(t *testing.T) {
 }
 
 func TestAHeartbeatRetiresTheLanesOfAnEpochThatIsOver(t *testing.T) {
-	c := newCounter(t, 10)
+	c := newFixture(t, 10)
 	_, err := c.buy("a")
 	rig.Must(t, err)
 	beat := func() {

@@ -37,7 +37,7 @@ func (r *remembered) count() int {
 
 func TestBuy_ProductOfTheStoreGoesToTheTillOnly(t *testing.T) {
 	var book remembered
-	c := newCounter(t, 3, book.keep)
+	c := newFixture(t, 3, book.keep)
 	keyed := purchase.Claim{Buyer: "a", Quantity: 1, Key: "k"}
 	first, err := c.Stage.Buy(c.on, keyed)
 	rig.Must(t, err)
@@ -68,7 +68,7 @@ func TestBuy_ProductOfTheStoreGoesToTheTillOnly(t *testing.T) {
 }
 
 func TestBuy_BusyUntilTheStoreIsOpen(t *testing.T) {
-	c := newCounter(t, 3)
+	c := newFixture(t, 3)
 	taken, err := c.Lifecycle.TakeOver(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	_, err = c.buy("a")
@@ -88,7 +88,7 @@ func TestBuy_BusyUntilTheStoreIsOpen(t *testing.T) {
 // A till that has not heard of the return sells nothing: the store compares the
 // epoch.
 func TestBuy_BusyAtATillThatMissedTheReturn(t *testing.T) {
-	c := newCounter(t, 3)
+	c := newFixture(t, 3)
 	c.TakeOver(t, 1)
 	_, err := c.buy("a")
 	rig.Must(t, err)
@@ -110,7 +110,7 @@ func TestBuy_BusyIfTheEpochMovedBeforeTheReply(t *testing.T) {
 	for name, strategy := range map[string]seckill.Strategy{"async": seckill.StrategyAsync, "dualwrite": seckill.StrategyDualWrite} {
 		t.Run(name, func(t *testing.T) {
 			var book remembered
-			c := newCounterOf(t, 3, []func(*seckill.Product){rig.Strategy(strategy)}, book.keep, func(o *purchase.Options) {
+			c := newFixtureOf(t, 3, []func(*seckill.Product){rig.Strategy(strategy)}, book.keep, func(o *purchase.Options) {
 				o.Timeout, o.Lane.CallTimeout = time.Minute, time.Minute
 			})
 			c.Ledger.Before("Do", func() {

@@ -17,7 +17,7 @@ import (
 const conflictTries = 10
 
 // Counter is where the store itself sells.
-type Counter interface {
+type DirectSeller interface {
 	Sell(ctx context.Context, req store.SellRequest) (store.SellResult, error)
 }
 
@@ -61,7 +61,7 @@ func (s *Stage) till(on *sale.Sale) (*till, error) {
 	if t := s.tills.of(on); t != nil && !t.stopped.Load() {
 		return t, nil
 	}
-	if s.closed || s.opt.Counter == nil {
+	if s.closed || s.opt.DirectSeller == nil {
 		return nil, errBusy
 	}
 	t := &till{stage: s, sale: on, queue: make(chan *waiter, s.opt.QueueSize), stop: make(chan struct{})}
@@ -179,7 +179,7 @@ func (t *till) transact(ctx context.Context, batch []*waiter) (result store.Sell
 		t.stage.opt.Figures.SellSeconds.Observe(time.Since(started).Seconds())
 	}()
 	for range conflictTries {
-		result, err = t.stage.opt.Counter.Sell(ctx, store.SellRequest{
+		result, err = t.stage.opt.DirectSeller.Sell(ctx, store.SellRequest{
 			ProductID: t.sale.ID, Epoch: t.sale.Terms().Epoch, Claims: claims, ExpireAfter: t.stage.opt.ExpireAfter,
 		})
 		if !errors.Is(err, store.ErrConflict) || ctx.Err() != nil {

@@ -18,9 +18,9 @@ import (
 )
 
 // newShop is a counter of one direct product.
-func newShop(t *testing.T, stock int64, changes ...func(*purchase.Options)) *counter {
+func newShop(t *testing.T, stock int64, changes ...func(*purchase.Options)) *fixture {
 	t.Helper()
-	return newCounterOf(t, stock, []func(*seckill.Product){rig.Strategy(seckill.StrategyDirect)}, changes...)
+	return newFixtureOf(t, stock, []func(*seckill.Product){rig.Strategy(seckill.StrategyDirect)}, changes...)
 }
 
 func TestADirectProductIsSoldByTheStoreAlone(t *testing.T) {
@@ -132,9 +132,9 @@ func TestARepeatedKeyAtTheTillIsToldWhereItsOrderStands(t *testing.T) {
 }
 
 func TestABadClaimDoesNotRefuseItsNeighbours(t *testing.T) {
-	picky := &pickyCounter{refuses: "b-7"}
-	c := newShop(t, 100, func(o *purchase.Options) { o.Timeout, o.Counter = time.Minute, picky })
-	picky.Counter = c.Store
+	picky := &pickySeller{refuses: "b-7"}
+	c := newShop(t, 100, func(o *purchase.Options) { o.Timeout, o.DirectSeller = time.Minute, picky })
+	picky.DirectSeller = c.Store
 	errs := c.crowd(20, "b")
 	for i, err := range errs {
 		if want := i == 7; (code(err) == seckill.CodeBusy) != want || !want && err != nil {
@@ -158,11 +158,11 @@ func TestAStoreOutageIsBusyAndMakesNothing(t *testing.T) {
 
 func TestAFullTillIsTooHotAtOnceAndAShutOneAnswersEverybody(t *testing.T) {
 	const crowd, queued = 20, 5
-	slow := &slowCounter{gate: make(chan struct{})}
+	slow := &slowSeller{gate: make(chan struct{})}
 	c := newShop(t, 1000, func(o *purchase.Options) {
-		o.QueueSize, o.MaxBatch, o.Timeout, o.Counter = queued, 1, time.Minute, slow
+		o.QueueSize, o.MaxBatch, o.Timeout, o.DirectSeller = queued, 1, time.Minute, slow
 	})
-	slow.Counter = c.Store
+	slow.DirectSeller = c.Store
 	open := sync.OnceFunc(func() { close(slow.gate) })
 	t.Cleanup(open)
 	var refused, busy, bought atomic.Int64
@@ -223,27 +223,27 @@ func TestARetiredSaleShutsItsTill(t *testing.T) {
 }
 
 // pickyCounter fails on the data of one buyer.
-type pickyCounter struct {
-	purchase.Counter
+type pickySeller struct {
+	purchase.DirectSeller
 	refuses string
 }
 
-func (p *pickyCounter) Sell(ctx context.Context, req store.SellRequest) (store.SellResult, error) {
+func (p *pickySeller) Sell(ctx context.Context, req store.SellRequest) (store.SellResult, error) {
 	if slices.ContainsFunc(req.Claims, func(c seckill.Claim) bool { return c.Buyer == p.refuses }) {
 		return store.SellResult{}, storetest.ErrPoison
 	}
-	return p.Counter.Sell(ctx, req)
+	return p.DirectSeller.Sell(ctx, req)
 }
 
 // slowCounter decides nothing until its gate is open.
-type slowCounter struct {
-	purchase.Counter
+type slowSeller struct {
+	purchase.DirectSeller
 	gate   chan struct{}
 	called atomic.Int64
 }
 
-func (s *slowCounter) Sell(ctx context.Context, req store.SellRequest) (store.SellResult, error) {
+func (s *slowSeller) Sell(ctx context.Context, req store.SellRequest) (store.SellResult, error) {
 	s.called.Add(1)
 	<-s.gate
-	return s.Counter.Sell(ctx, req)
+	return s.DirectSeller.Sell(ctx, req)
 }

@@ -95,7 +95,7 @@ func (d *Lifecycle) Recover(ctx context.Context, id uint32, actor store.Actor) (
 // against a buyer's limit.
 func (d *Lifecycle) rebuild(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
 	if !p.HasLedger() {
-		return d.openCounter(ctx, p, actor)
+		return d.openDirect(ctx, p, actor)
 	}
 	started := time.Now()
 	built, err := d.build(ctx, p, actor)
@@ -203,7 +203,7 @@ func (d *Lifecycle) prepare(ctx context.Context, p *seckill.Product, seller seck
 // openCounter opens a direct sale: its epoch says that it was preheated, and
 // nothing else. There is no second one: nothing could be lost but with the
 // store.
-func (d *Lifecycle) openCounter(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
+func (d *Lifecycle) openDirect(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
 	if p.Epoch == 0 {
 		snap, err := d.snapshot(ctx, &p, 0, actor)
 		if err != nil {

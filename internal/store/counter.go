@@ -10,7 +10,7 @@ import (
 
 // Counter sells directly from the store: products of strategy direct always, other products
 // after a takeover (protocol 5).
-type Counter interface {
+type DirectSales interface {
 	// Sell decides a batch of claims of one product in one transaction, in order, with the
 	// verdicts of the ledger's Reserve. The verdict is the first that holds:
 	//   - The (buyer, group, key) or the order number is known ► VerdictRepeated with the
@@ -36,7 +36,7 @@ type Counter interface {
 	// CounterBuyers calls each with the buyers of all orders of a direct product, dead ones
 	// too: a Sell may find them repeated or over the limit even if all is sold. A buyer may
 	// come several times. An error of each ends the walk and is returned.
-	CounterBuyers(ctx context.Context, product uint32, each func(buyer string) error) error
+	DirectBuyers(ctx context.Context, product uint32, each func(buyer string) error) error
 }
 
 // SellRequest is one transaction of Counter.

@@ -42,7 +42,7 @@ import (
 type Store interface {
 	Products
 	Orders
-	Counter
+	DirectSales
 	Takeovers
 	Releases
 	Letters

@@ -19,7 +19,7 @@ var sqlLiveNos = list{
 
 // sqlCounterBuyers names the index that holds the origin, so that it reads no row of other
 // orders.
-func sqlCounterBuyers(d *dialect) string {
+func sqlDirectBuyers(d *dialect) string {
 	return "SELECT user_id FROM tb_seckill_order" + d.by("ix_order_product_status") + "product_id = ? AND origin <> 0"
 }
 
@@ -31,10 +31,10 @@ func (s *Store) Sell(ctx context.Context, req store.SellRequest) (store.SellResu
 		if err != nil {
 			return err
 		}
-		if err := checkCounter(&p.Product, &req); err != nil {
+		if err := checkDirect(&p.Product, &req); err != nil {
 			return err
 		}
-		c, err := s.newCounter(ctx, tx, &p.Product, &req, s.now())
+		c, err := s.newDirectSale(ctx, tx, &p.Product, &req, s.now())
 		if err != nil {
 			return err
 		}
@@ -63,9 +63,9 @@ func (s *Store) Sell(ctx context.Context, req store.SellRequest) (store.SellResu
 }
 
 // CounterBuyers calls each with the buyers of orders that the store sold.
-func (s *Store) CounterBuyers(ctx context.Context, product uint32, each func(buyer string) error) error {
+func (s *Store) DirectBuyers(ctx context.Context, product uint32, each func(buyer string) error) error {
 	return s.read(ctx, "list buyers", func(ctx context.Context, r *session) error {
-		return r.query(ctx, sqlCounterBuyers(r.dialect), []any{product}, func(row scanner) error {
+		return r.query(ctx, sqlDirectBuyers(r.dialect), []any{product}, func(row scanner) error {
 			var buyer string
 			if err := row.Scan(&buyer); err != nil {
 				return err
@@ -76,7 +76,7 @@ func (s *Store) CounterBuyers(ctx context.Context, product uint32, each func(buy
 }
 
 // checkCounter refuses a request for a product that the store does not sell.
-func checkCounter(p *seckill.Product, req *store.SellRequest) error {
+func checkDirect(p *seckill.Product, req *store.SellRequest) error {
 	switch {
 	case p.Epoch == 0:
 		return seckill.Errorf(seckill.CodeWrongState, "product %d was never preheated", p.ID)
@@ -96,7 +96,7 @@ func checkCounter(p *seckill.Product, req *store.SellRequest) error {
 }
 
 // counter decides the claims of one request.
-type counter struct {
+type directSale struct {
 	product     *seckill.Product
 	expireAfter time.Duration
 	now         time.Time
@@ -110,7 +110,7 @@ type counter struct {
 }
 
 // newCounter reads the facts that the claims depend on.
-func (s *Store) newCounter(ctx context.Context, tx *session, p *seckill.Product, req *store.SellRequest, now time.Time) (*counter, error) {
+func (s *Store) newDirectSale(ctx context.Context, tx *session, p *seckill.Product, req *store.SellRequest, now time.Time) (*directSale, error) {
 	claims := make([]*seckill.Claim, len(req.Claims))
 	for i := range req.Claims {
 		claims[i] = &req.Claims[i]
@@ -131,7 +131,7 @@ func (s *Store) newCounter(ctx context.Context, tx *session, p *seckill.Product,
 			return nil, err
 		}
 	}
-	c := &counter{
+	c := &directSale{
 		product: p, expireAfter: req.ExpireAfter, now: now, known: known, left: p.Stock,
 		verdicts: make([]store.SellVerdict, 0, len(claims)),
 		taken:    make(map[string][]seckill.OrderNo), over: make(map[string][]int),
@@ -140,7 +140,7 @@ func (s *Store) newCounter(ctx context.Context, tx *session, p *seckill.Product,
 }
 
 // decide decides the claims in order.
-func (c *counter) decide(claims []seckill.Claim) error {
+func (c *directSale) decide(claims []seckill.Claim) error {
 	for i := range claims {
 		buyer := claims[i].Buyer
 		verdict, err := c.verdict(&claims[i])
@@ -161,7 +161,7 @@ func (c *counter) decide(claims []seckill.Claim) error {
 
 // barred returns the verdict of a claim that is refused regardless of the stock, or the zero
 // verdict.
-func (c *counter) barred(claim *seckill.Claim) store.SellVerdict {
+func (c *directSale) barred(claim *seckill.Claim) store.SellVerdict {
 	if no, status, repeated := c.known.asked(claim); repeated {
 		return sellVerdict(ledger.VerdictRepeated, no, status)
 	}
@@ -176,7 +176,7 @@ func (c *counter) barred(claim *seckill.Claim) store.SellVerdict {
 	return store.SellVerdict{}
 }
 
-func (c *counter) verdict(claim *seckill.Claim) (store.SellVerdict, error) {
+func (c *directSale) verdict(claim *seckill.Claim) (store.SellVerdict, error) {
 	c.known.yield(claim)
 	if barred := c.barred(claim); barred.Code != 0 {
 		return barred, nil
@@ -200,7 +200,7 @@ func sellVerdict(code ledger.VerdictCode, no seckill.OrderNo, status seckill.Ord
 }
 
 // order returns the order of a claim, at the product's present price.
-func (c *counter) order(claim *seckill.Claim) seckill.Order {
+func (c *directSale) order(claim *seckill.Claim) seckill.Order {
 	p := c.product
 	origin, epoch := seckill.OriginLedger, p.Epoch
 	if !p.HasLedger() {
@@ -215,7 +215,7 @@ func (c *counter) order(claim *seckill.Claim) seckill.Order {
 
 // addHeldOrders adds the buyer's earlier live orders to each verdict over the limit. The verdict
 // already has the orders of this request.
-func (s *Store) addHeldOrders(ctx context.Context, tx *session, c *counter) error {
+func (s *Store) addHeldOrders(ctx context.Context, tx *session, c *directSale) error {
 	if len(c.over) == 0 {
 		return nil
 	}
@@ -244,7 +244,7 @@ func (s *Store) addHeldOrders(ctx context.Context, tx *session, c *counter) erro
 }
 
 // closeLetters closes the letters of claims that were sold: the order has the unit now.
-func (c *counter) closeLetters(ctx context.Context, tx *session) error {
+func (c *directSale) closeLetters(ctx context.Context, tx *session) error {
 	nos := make([]any, len(c.sold))
 	for i := range c.sold {
 		nos[i] = c.sold[i].OrderNo.String()

@@ -259,7 +259,7 @@ func TestFrequentQueries_UseTheirIndexInSQLite(t *testing.T) {
 		{sqlPendingUntil.head + "?, ?" + sqlPendingUntil.tail, "ix_order_product_status (product_id=? AND status=?)"},
 		{sqlMarkedOrders, "ix_order_product_status"},
 		{sqlDeadKeys, "ix_order_product_status (product_id=? AND status=?)"},
-		{sqlCounterBuyers(&sqliteDialect), "ix_order_product_status"},
+		{sqlDirectBuyers(&sqliteDialect), "ix_order_product_status"},
 		{sqlLiveNos.head + "?)", "uk_order_key (user_id=? AND limit_group=?)"},
 		{sqlLettersDue + "product_id <> ?" + sqlLettersDueOrder, "ix_letter_due"},
 		{sqlDeadLetters + "1 = 1" + sqlDeadLettersOrder, "ix_letter_dead"},

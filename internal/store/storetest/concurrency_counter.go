@@ -13,7 +13,7 @@ import (
 	"seckill/internal/store"
 )
 
-var counterConcurrencyTests = []test{
+var directConcurrencyTests = []test{
 	{"the last units are sold by the store once", byStore(func(t *testing.T, s *suite, open soldBy) {
 		const units = 5
 		p := open(t, stock(units))

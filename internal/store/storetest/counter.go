@@ -9,7 +9,7 @@ import (
 	"seckill/internal/store"
 )
 
-var counterTests = []test{
+var directTests = []test{
 	{"an accepted claim is a pending order at the present price", byStore(soldOver)},
 	{"claims of a batch are decided in order, each after the ones before", byStore(soldBatch)},
 	{"a repeated claim returns the status of its order", byStore(soldAgain)},
@@ -70,10 +70,10 @@ var counterTests = []test{
 		other := s.preheated(t, direct)
 		s.buyOver(t, other, "other")
 		met := map[string]bool{}
-		must(t, s.Store.CounterBuyers(t.Context(), p.ID, func(buyer string) error { met[buyer] = true; return nil }))
+		must(t, s.Store.DirectBuyers(t.Context(), p.ID, func(buyer string) error { met[buyer] = true; return nil }))
 		equal(t, "buyers", met, map[string]bool{"live": true, "dead": true})
 		enough := errors.New("enough")
-		fails(t, s.Store.CounterBuyers(t.Context(), p.ID, func(string) error { return enough }), enough)
+		fails(t, s.Store.DirectBuyers(t.Context(), p.ID, func(string) error { return enough }), enough)
 	}},
 	{"a sale without claims changes nothing", func(t *testing.T, s *suite) {
 		p := s.preheated(t, direct)

@@ -7,7 +7,7 @@ import (
 	"seckill/internal/store"
 )
 
-var counterReturnTests = []test{
+var directReturnTests = []test{
 	{"a dead order's units return to the stock, and the ledger is owed nothing", byStore(returnedOver)},
 	{"orders of store and ledger expire together, and releases are owed for the ledger's", expiredTogether},
 	{"a buyer may buy again after a return", byStore(func(t *testing.T, s *suite, open soldBy) {

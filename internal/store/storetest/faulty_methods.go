@@ -21,8 +21,8 @@ func (f *Faulty) Sell(ctx context.Context, req store.SellRequest) (store.SellRes
 	return ask(f, ctx, "Sell", func() (store.SellResult, error) { return f.inner.Sell(ctx, req) })
 }
 
-func (f *Faulty) CounterBuyers(ctx context.Context, product uint32, each func(buyer string) error) error {
-	return tell(f, ctx, "CounterBuyers", func() error { return f.inner.CounterBuyers(ctx, product, each) })
+func (f *Faulty) DirectBuyers(ctx context.Context, product uint32, each func(buyer string) error) error {
+	return tell(f, ctx, "CounterBuyers", func() error { return f.inner.DirectBuyers(ctx, product, each) })
 }
 
 func (f *Faulty) Now(ctx context.Context) (time.Time, error) {
