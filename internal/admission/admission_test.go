@@ -117,7 +117,7 @@ func TestTheGatesStandInOrder(t *testing.T) {
 	d.ByBuyer = spent(t, func(l *Limiter, now time.Time) { l.AllowBytes([]byte("bob"), now) })
 	d.shelf.terms.State = seckill.SaleEnded
 	on := d.on(t)
-	on.MarkSoldOut(time.Now().Add(time.Hour))
+	on.RaiseSoldOut(time.Now().Add(time.Hour))
 	auth, body := []byte("Bearer nonsense"), `{"quantity":9}`
 
 	var met []Gate
@@ -167,7 +167,7 @@ func TestASoldOutFlagOfADirectProductLetsProvenBuyersAskTheStoreThatOthersSellFr
 	d := newDoor(t)
 	d.shelf.terms.Strategy = seckill.StrategyDirect
 	on := d.on(t)
-	on.MarkSoldOut(time.Now().Add(time.Hour))
+	on.RaiseSoldOut(time.Now().Add(time.Hour))
 	for _, c := range []struct {
 		shared bool
 		asks   []byte
@@ -190,7 +190,7 @@ func TestASoldOutFlagLetsThoseThroughWhomTheLedgerMayRemember(t *testing.T) {
 	d := newDoor(t)
 	d.Memory = memory{"bob": true}
 	on := d.on(t)
-	on.MarkSoldOut(time.Now().Add(time.Hour))
+	on.RaiseSoldOut(time.Now().Add(time.Hour))
 	for name, c := range map[string]struct {
 		auth []byte
 		want seckill.Code
@@ -215,7 +215,7 @@ func TestASoldOutFlagAsksNobodyForProofWhomTheLedgerDoesNotRemember(t *testing.T
 	looked := &counting{Buyers: d.Buyers}
 	d.Buyers, d.Memory = looked, memory{"bob": true}
 	on := d.on(t)
-	on.MarkSoldOut(time.Now().Add(time.Hour))
+	on.RaiseSoldOut(time.Now().Add(time.Hour))
 	ask := func(auth []byte) Refusal {
 		return d.Admit(on, &Request{Authorization: auth, Addr: addr, Body: []byte(`{}`)}, &Pass{})
 	}
@@ -246,7 +246,7 @@ func TestWhoCannotBeToldYetIsAskedToComeAgainNotToldSoldOut(t *testing.T) {
 	on := d.on(t)
 	for _, soldOut := range []bool{false, true} {
 		if soldOut {
-			on.MarkSoldOut(time.Now().Add(time.Hour))
+			on.RaiseSoldOut(time.Now().Add(time.Hour))
 		}
 		got := d.Admit(on, &Request{Authorization: []byte("Bearer x"), Addr: addr, Body: []byte(`{}`)}, &Pass{})
 		if got.Code != seckill.CodeBusy || got.Gate != GateBuyer || got.RetryAfter != time.Duration(auth.ErrKeysDue.RetryAfter)*time.Second {

@@ -23,11 +23,11 @@ type toll struct {
 func tolls() []toll {
 	return []toll{
 		{GateWindow, 0, func(_ testing.TB, d *door, _ *Request) { d.shelf.terms.State = seckill.SaleEnded }},
-		{GateSoldOut, 0, func(tb testing.TB, d *door, _ *Request) { d.on(tb).MarkSoldOut(time.Now().Add(time.Hour)) }},
+		{GateSoldOut, 0, func(tb testing.TB, d *door, _ *Request) { d.on(tb).RaiseSoldOut(time.Now().Add(time.Hour)) }},
 		{GateSoldOut, 0, func(tb testing.TB, d *door, req *Request) { // of a token by a key, never seen
 			l := keyed(tb, d)
 			req.Authorization = l.bearer(l.shop, "k", "bob", time.Hour)
-			d.on(tb).MarkSoldOut(time.Now().Add(time.Hour))
+			d.on(tb).RaiseSoldOut(time.Now().Add(time.Hour))
 		}},
 		{GateAddressRate, 0, func(tb testing.TB, d *door, _ *Request) {
 			d.ByAddr = spent(tb, func(l *Limiter, now time.Time) { l.AllowAddr(addr, now) })

@@ -77,7 +77,7 @@ func TestAForgersTokensAreNotLookedAtForAMoment(t *testing.T) {
 			must(t, err)
 			on := d.on(t)
 			if soldOut {
-				on.MarkSoldOut(time.Now().Add(time.Hour))
+				on.RaiseSoldOut(time.Now().Add(time.Hour))
 			}
 			ask := func(auth []byte, from netip.Addr) Refusal {
 				return d.Admit(on, &Request{Authorization: auth, Addr: from, Body: []byte(`{}`)}, &Pass{})
@@ -167,7 +167,7 @@ func TestNobodyLearnsByAForgedTokenWhoHasBought(t *testing.T) {
 				d.ByForger = spent(t, func(l *Limiter, now time.Time) { l.AllowAddr(addr, now) })
 			}
 			on := d.on(t)
-			on.MarkSoldOut(time.Now().Add(time.Hour))
+			on.RaiseSoldOut(time.Now().Add(time.Hour))
 			var answers []Refusal
 			for _, buyer := range []string{"holder", "nobody"} {
 				auth := l.bearer(l.thief, c.kid, buyer, c.life)
@@ -186,7 +186,7 @@ func TestAHolderWhoseLoginHasEndedIsAskedToSignInAgain(t *testing.T) {
 	l := keyed(t, d)
 	d.Memory = memory{"bob": true}
 	on := d.on(t)
-	on.MarkSoldOut(time.Now().Add(time.Hour))
+	on.RaiseSoldOut(time.Now().Add(time.Hour))
 	bySecret := func(buyer string) []byte {
 		token, err := login.Token(secret, buyer, time.Now().Add(-time.Hour))
 		must(t, err)

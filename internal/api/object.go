@@ -116,7 +116,7 @@ func split(body []byte) (pairs []pair, err error) {
 		if len(pairs) == MaxMembers {
 			return nil, bad("the body must have at most %d fields", MaxMembers)
 		}
-		colon, after := nextMark(body, at+1)
+		colon, after := nextDelimiter(body, at+1)
 		name := bytes.Trim(body[at+1:colon], blank)
 		if at, mark = colon, after; mark == '}' && len(name) == 0 && len(pairs) == 0 {
 			break // {}
@@ -124,7 +124,7 @@ func split(body []byte) (pairs []pair, err error) {
 		if mark != ':' {
 			return nil, errNotJSON
 		}
-		at, mark = nextMark(body, colon+1)
+		at, mark = nextDelimiter(body, colon+1)
 		pairs = append(pairs, pair{name, bytes.Trim(body[colon+1:at], blank)})
 	}
 	if len(bytes.TrimLeft(body[at+1:], blank)) > 0 {
@@ -135,7 +135,7 @@ func split(body []byte) (pairs []pair, err error) {
 
 // nextMark is the next colon, comma or closing bracket outside strings and nested
 // values, and its place. At the end of the body it is 0.
-func nextMark(body []byte, i int) (at int, mark byte) {
+func nextDelimiter(body []byte, i int) (at int, mark byte) {
 	for depth := 0; i < len(body); i++ {
 		switch c := body[i]; c {
 		case '"':

@@ -101,7 +101,7 @@ func (to peers) ProductGone(*sale.Sale) {}
 func (p *parts) newFence() *notify.Fence {
 	complaints := alert.NewThrottledLog(p.log, time.Now)
 	return notify.NewFence(notify.FenceOptions{
-		Publish: p.publishMark, Random: mathrand.Uint64,
+		Publish: p.publishBarrier, Random: mathrand.Uint64,
 		OnFailed: func(err error) {
 			complaints.Say(slog.LevelWarn, "fence", "sold-out flags not raised: the ledger is asked instead", "error", err)
 		},
@@ -110,7 +110,7 @@ func (p *parts) newFence() *notify.Fence {
 
 // publishMark puts a mark behind the notes of the ledger. Where some of these may
 // never be heard, the buyers are read again.
-func (p *parts) publishMark(ctx context.Context, mark uint64) (places int, err error) {
+func (p *parts) publishBarrier(ctx context.Context, mark uint64) (places int, err error) {
 	places, anew, err := p.book.fence(ctx, mark)
 	if anew {
 		p.memory.Doubt()
@@ -158,8 +158,8 @@ func (p *parts) hear(n notify.Notice) {
 		for _, buyer := range n.Buyers {
 			p.memory.Hear(n.Group, buyer)
 		}
-	case notify.Marked:
-		p.hearing.fence.Heard(n.Mark)
+	case notify.Fenced:
+		p.hearing.fence.Heard(n.Barrier)
 	case notify.DutyDue:
 		p.signals.heard(n.Duty)
 	}

@@ -163,7 +163,7 @@ func TestWhatAFlagWaitsFor(t *testing.T) {
 		var p *parts
 		p, async, taken, direct := listeners(t, func(mark uint64) {
 			virtual.Sleep(hop)
-			p.hear(notify.Notice{Kind: notify.Marked, Mark: mark})
+			p.hear(notify.Notice{Kind: notify.Fenced, Barrier: mark})
 		})
 		p.joined()
 		wait := func(d time.Duration) { <-time.After(d); synctest.Wait() }
@@ -177,7 +177,7 @@ func TestWhatAFlagWaitsFor(t *testing.T) {
 		}
 		mark := func() {
 			for _, s := range []*sale.Sale{async, taken, direct} {
-				s.MarkSoldOut(time.Now())
+				s.RaiseSoldOut(time.Now())
 			}
 		}
 		mark()
@@ -195,7 +195,7 @@ func TestAFlagThatWasRaisedUnheardFallsWhenTheBoardIsJoined(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		p, on, _, _ := listeners(t, func(uint64) {}) // no mark comes back
 		asked := time.Now()
-		on.MarkSoldOut(asked)
+		on.RaiseSoldOut(asked)
 		if !on.SoldOut() {
 			t.Error("not raised at once while nothing is heard")
 		}
@@ -205,12 +205,12 @@ func TestAFlagThatWasRaisedUnheardFallsWhenTheBoardIsJoined(t *testing.T) {
 			t.Error("the flag stands past the joining")
 		}
 		p.parted()
-		on.MarkSoldOut(asked)
+		on.RaiseSoldOut(asked)
 		if on.SoldOut() {
 			t.Error("raised by a proof from before the joining")
 		}
 		p.joined()
-		on.MarkSoldOut(time.Now())
+		on.RaiseSoldOut(time.Now())
 		<-time.After(5 * time.Second)
 		synctest.Wait()
 		if on.SoldOut() {
@@ -226,7 +226,7 @@ func TestNotesThatAreLostHaveTheBuyersReadAgain(t *testing.T) {
 	for _, anew := range []bool{false, true} {
 		p.book.fence = func(context.Context, uint64) (int, bool, error) { return 3, anew, nil }
 		doubts := p.memory.Doubts()
-		if places, err := p.publishMark(t.Context(), 1); err != nil || places != 3 {
+		if places, err := p.publishBarrier(t.Context(), 1); err != nil || places != 3 {
 			t.Errorf("published in %d places: %v", places, err)
 		}
 		if doubted, asked := p.memory.Doubts() > doubts, len(p.hearing.rescan) > 0; doubted != anew || asked != anew {

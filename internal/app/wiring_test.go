@@ -152,7 +152,7 @@ func TestAUnitThatReturnsLowersTheSoldOutFlag(t *testing.T) {
 		rig.Must(t, err)
 		return o.Status == seckill.OrderPending
 	})
-	r.sale.MarkSoldOut(time.Now().Add(time.Hour)) // it does not fall by itself while this test runs
+	r.sale.RaiseSoldOut(time.Now().Add(time.Hour)) // it does not fall by itself while this test runs
 	_, err := r.orders.CancelOwn(t.Context(), "bob", no)
 	rig.Must(t, err)
 	rig.Until(t, "the flag is lowered", func() bool { return !r.sale.SoldOut() })

@@ -14,7 +14,7 @@ func (v *Verifier) appendByKey(dst, room, token []byte, t *parts, look Look) ([]
 	var found entry
 	now := look.Now.Unix()
 	sum := sha256.Sum256(token)
-	if v.seen.find(&sum, key.mark, &found) {
+	if v.seen.find(&sum, key.fingerprint, &found) {
 		if err := v.checkDates(found.exp, found.notBefore, now); err != nil {
 			return dst, err
 		}
@@ -36,7 +36,7 @@ func (v *Verifier) appendByKey(dst, room, token []byte, t *parts, look Look) ([]
 	if err := v.checkKey(key, t); err != nil {
 		return dst, err
 	}
-	v.seen.keep(&sum, key.mark, &c, now-v.leeway)
+	v.seen.keep(&sum, key.fingerprint, &c, now-v.leeway)
 	if dates != nil {
 		return dst, dates
 	}

@@ -36,8 +36,8 @@ type publicKey struct {
 	material [sha256.Size]byte
 	// mark is the beginning of the material, by which tokens that the key has
 	// signed are remembered. It is never 0.
-	mark   uint64
-	public crypto.PublicKey
+	fingerprint uint64
+	public      crypto.PublicKey
 }
 
 // errOtherUse says that a key is for something else, which is nothing unusual.
@@ -130,7 +130,7 @@ func (k *publicKey) read(raw []byte) error {
 	}
 	sum, err := entry.Thumbprint(crypto.SHA256)
 	copy(k.material[:], sum)
-	k.mark = max(binary.BigEndian.Uint64(k.material[:]), 1)
+	k.fingerprint = max(binary.BigEndian.Uint64(k.material[:]), 1)
 	return err
 }
 

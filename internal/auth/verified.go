@@ -36,7 +36,7 @@ type entry struct {
 	buyer          [seckill.MaxBuyerBytes]byte
 	exp, notBefore int64
 	length         uint64 // of the buyer
-	mark           uint64 // of the key
+	fingerprint    uint64 // of the key
 }
 
 // newVerified makes a memory of some buckets, a power of two.
@@ -58,7 +58,7 @@ func (v *verified) find(token *[sha256.Size]byte, mark uint64, found *entry) boo
 	bucket.Lock()
 	defer bucket.Unlock()
 	for i := range bucket.entries {
-		if e := &bucket.entries[i]; e.mark == mark && e.token == *token {
+		if e := &bucket.entries[i]; e.fingerprint == mark && e.token == *token {
 			*found = *e
 			return true
 		}
@@ -69,7 +69,7 @@ func (v *verified) find(token *[sha256.Size]byte, mark uint64, found *entry) boo
 // keep remembers a token that the key of the mark has signed. Tokens that
 // expired by ended may be displaced: they are refused now.
 func (v *verified) keep(token *[sha256.Size]byte, mark uint64, c *claims, ended int64) {
-	e := entry{token: *token, exp: c.exp, notBefore: c.notBefore(), mark: mark}
+	e := entry{token: *token, exp: c.exp, notBefore: c.notBefore(), fingerprint: mark}
 	e.length = uint64(copy(e.buyer[:], c.subject))
 	bucket := v.bucket(token)
 	bucket.Lock()
@@ -85,7 +85,7 @@ func place(bucket *[bucketWays]entry, e *entry, ended int64) int {
 		switch old := &bucket[i]; {
 		case old.token == e.token:
 			return i
-		case old.mark == 0 || old.exp <= ended:
+		case old.fingerprint == 0 || old.exp <= ended:
 			at = i
 		}
 	}

@@ -27,7 +27,7 @@ const (
 	BuyersAccepted Kind = "accepted"
 	// Marked: what was published before the mark was heard before it, from one of
 	// the places where the ledger is. Nobody posts it; see Fence.
-	Marked Kind = "mark"
+	Fenced Kind = "mark"
 	// DutyDue: the named duty has something to do now.
 	DutyDue Kind = "duty"
 )
@@ -40,7 +40,7 @@ type Notice struct {
 	Duty    string
 	At      time.Time // by the ledger's clock, which all instances follow
 	Buyers  []uint64  // hashes, of those accepted
-	Mark    uint64    // of a fence
+	Barrier uint64    // of a fence
 }
 
 // Board carries notices between instances.

@@ -42,7 +42,7 @@ type Fence struct {
 
 	mu      sync.Mutex
 	waiting map[uint32]func() // by product, so that it is bounded
-	mark    uint64            // the one under way
+	barrier uint64            // the one under way
 	heard   int               // in so many places
 }
 
@@ -71,7 +71,7 @@ func (f *Fence) Behind(product uint32, do func()) {
 // Heard takes a mark that was heard, whosever it is.
 func (f *Fence) Heard(mark uint64) {
 	f.mu.Lock()
-	ours := f.mark == mark
+	ours := f.barrier == mark
 	if ours {
 		f.heard++
 	}
@@ -142,7 +142,7 @@ func (f *Fence) pass(ctx context.Context) error {
 	defer cancel()
 	mark := f.opt.Random()
 	f.mu.Lock()
-	f.mark, f.heard = mark, 0
+	f.barrier, f.heard = mark, 0
 	f.mu.Unlock()
 	places, err := f.opt.Publish(ctx, mark)
 	if err != nil {

@@ -125,7 +125,7 @@ func (b *batcher) send(lane *ledger.Lane, open *unheard, batch []*waiter, claims
 	b.sale.Unhold()
 	open.end(nil)
 	if result.Free == 0 && b.supply == nil {
-		b.sale.MarkSoldOut(asked)
+		b.sale.RaiseSoldOut(asked)
 	}
 	var accepted *waiter
 	for i, w := range batch {

@@ -195,7 +195,7 @@ func (s *supply) first(free int64) int64 {
 // comes back here, for as long as claims wait.
 func (s *supply) refuse(free int64, since time.Time) {
 	if free == 0 {
-		s.batcher.sale.MarkSoldOut(since)
+		s.batcher.sale.RaiseSoldOut(since)
 	}
 	s.again(func(w *waiter) bool {
 		if int64(w.claim.Quantity) <= free {

@@ -196,7 +196,7 @@ func (t *till) transact(ctx context.Context, batch []*waiter) (result store.Sell
 // a free unit there, there is none.
 func (t *till) answer(asked time.Time, batch []*waiter, result *store.SellResult) {
 	if result.Free == 0 {
-		t.sale.MarkSoldOut(asked)
+		t.sale.RaiseSoldOut(asked)
 	}
 	for i, w := range batch {
 		w.answer(&result.Verdicts[i].Verdict, result.Verdicts[i].Status)

@@ -262,7 +262,7 @@ func (c *Catalog) reread(ctx context.Context) error {
 			}
 		}
 		before := s.replace(p)
-		s.watchMark(before, p, now, gap)
+		s.watchRebuild(before, p, now, gap)
 		closing = closing || p.Rebuilding && before != nil && !before.Rebuilding
 		if before != nil && (p.Offered > before.Offered || p.Epoch != before.Epoch) {
 			s.lower() // a rebuilt ledger may have units that were lost

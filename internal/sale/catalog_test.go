@@ -22,7 +22,7 @@ func shortly(t *testing.T) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), 300*time.Millisecond)
 }
 
-func raise(on *sale.Sale) { on.MarkSoldOut(time.Now()) }
+func raise(on *sale.Sale) { on.RaiseSoldOut(time.Now()) }
 
 // shelf is a source of products that a test changes.
 type shelf struct {
@@ -63,7 +63,7 @@ func TestTheSoldOutFlagLivesASecondFromTheAsking(t *testing.T) {
 		}
 		asked := time.Now()
 		wait(400 * time.Millisecond) // the answer was slow
-		on.MarkSoldOut(asked)
+		on.RaiseSoldOut(asked)
 		wait(500 * time.Millisecond)
 		if !on.SoldOut() {
 			t.Error("the flag fell after 0.9 s")

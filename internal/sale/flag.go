@@ -78,7 +78,7 @@ func (f *flag) news() bool {
 
 // MarkSoldOut raises the sold-out flag for the second that follows asked, the
 // instant before the ledger was asked and said that no unit is free.
-func (s *Sale) MarkSoldOut(asked time.Time) {
+func (s *Sale) RaiseSoldOut(asked time.Time) {
 	if s.flag.news() {
 		s.catalog.Peers.SoldOut(s.ID, asked)
 	}

@@ -46,7 +46,7 @@ func (b *behind) catchesUp() {
 
 func TestTheFlagIsRaisedWhenTheOthersWereHeard(t *testing.T) {
 	for name, mark := range map[string]func(*behind){
-		"on the ledger's word":  func(b *behind) { b.MarkSoldOut(time.Now()) },
+		"on the ledger's word":  func(b *behind) { b.RaiseSoldOut(time.Now()) },
 		"on another instance's": func(b *behind) { b.HearSoldOut(0) },
 	} {
 		virtual.Test(t, func(t *testing.T) {
@@ -69,7 +69,7 @@ func TestACrowdDoesNotHaveTheFlagRaisedAgainAndAgain(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		b, caught := newBehind(t), 0
 		for range 1000 { // milliseconds
-			b.MarkSoldOut(time.Now())
+			b.RaiseSoldOut(time.Now())
 			caught += len(b.raises)
 			b.catchesUp()
 			if !b.SoldOut() {
@@ -93,7 +93,7 @@ func TestAProofFromBeforeUnitsCameBackRaisesNothing(t *testing.T) {
 	} {
 		virtual.Test(t, func(t *testing.T) {
 			b := newBehind(t)
-			b.MarkSoldOut(time.Now())
+			b.RaiseSoldOut(time.Now())
 			wait(100 * time.Millisecond)
 			back(b)
 			b.catchesUp()
@@ -106,7 +106,7 @@ func TestAProofFromBeforeUnitsCameBackRaisesNothing(t *testing.T) {
 			if b.SoldOut() {
 				t.Errorf("%s: raised by another's proof of before", name)
 			}
-			b.MarkSoldOut(time.Now())
+			b.RaiseSoldOut(time.Now())
 			b.catchesUp()
 			if !b.SoldOut() {
 				t.Errorf("%s: not raised by a proof since", name)
@@ -123,13 +123,13 @@ func TestTheFlagWaitsForCallsOfBefore(t *testing.T) {
 		rig.Must(t, c.Refresh(t.Context()))
 		on := c.Find(1)
 		first, second := on.Begin(), on.Begin()
-		on.MarkSoldOut(time.Now())
+		on.RaiseSoldOut(time.Now())
 		later := on.Begin()
 		on.End(second)
 		if on.SoldOut() {
 			t.Error("raised while a call of before is under way")
 		}
-		on.MarkSoldOut(time.Now()) // must not begin to wait for the later one
+		on.RaiseSoldOut(time.Now()) // must not begin to wait for the later one
 		on.End(first)
 		if !on.SoldOut() {
 			t.Error("not raised when the calls of before had ended")
@@ -139,7 +139,7 @@ func TestTheFlagWaitsForCallsOfBefore(t *testing.T) {
 		if on.SoldOut() {
 			t.Error("raised once more by an old proof")
 		}
-		on.MarkSoldOut(time.Now())
+		on.RaiseSoldOut(time.Now())
 		if !on.SoldOut() {
 			t.Error("not raised at once with no call under way")
 		}

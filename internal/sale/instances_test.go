@@ -173,7 +173,7 @@ func TestFlagsAreToldWhenTheyAreNews(t *testing.T) {
 		rig.Must(t, catalog.Refresh(t.Context()))
 		on := catalog.Find(1)
 		for range 1000 { // a crowd, for a second
-			on.MarkSoldOut(time.Now())
+			on.RaiseSoldOut(time.Now())
 			wait(time.Millisecond)
 		}
 		if told.raised < 3 || told.raised > 10 {
@@ -181,7 +181,7 @@ func TestFlagsAreToldWhenTheyAreNews(t *testing.T) {
 		}
 		on.ClearSoldOut()
 		before := told.raised
-		on.MarkSoldOut(time.Now())
+		on.RaiseSoldOut(time.Now())
 		if told.lowered != 1 || told.raised != before+1 {
 			t.Errorf("cleared %d times, raised %d times after", told.lowered, told.raised-before)
 		}

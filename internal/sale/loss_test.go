@@ -22,7 +22,7 @@ func oneOfSeveral(t *testing.T, r *rig.Rig) *sale.Lifecycle {
 }
 
 // markAll marks products for a recovery, as who notices a loss of the queue does.
-func markAll(t *testing.T, r *rig.Rig, products uint32) {
+func requestRebuilds(t *testing.T, r *rig.Rig, products uint32) {
 	t.Helper()
 	for id := uint32(1); id <= products; id++ {
 		rig.Must(t, r.Store.BeginRebuild(t.Context(), id, 1))
@@ -39,7 +39,7 @@ func TestRecover_ProductsOfOneLossShareTheWait(t *testing.T) {
 	}
 	lifecycle := oneOfSeveral(t, r)
 	began := time.Now()
-	markAll(t, r, products)
+	requestRebuilds(t, r, products)
 	for id := uint32(1); id <= products; id++ {
 		_, err := lifecycle.Recover(t.Context(), id, rig.Operator)
 		rig.Must(t, err)
@@ -58,7 +58,7 @@ func TestRecover_OrdersAfterASharedMarkAreWaitedFor(t *testing.T) {
 	r.Open(t, 1, 5)
 	r.Buy(t, r.Open(t, 2, 5), "late")
 	lifecycle := oneOfSeveral(t, r)
-	markAll(t, r, 2)
+	requestRebuilds(t, r, 2)
 	first := make(chan error, 1)
 	go func() {
 		_, err := lifecycle.Recover(t.Context(), 1, rig.Operator)

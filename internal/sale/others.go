@@ -33,7 +33,7 @@ type calm struct {
 // mark stays until the next epoch. One that was there when the epoch began is of
 // its rebuild. It may have been taken back, promises made, and another set,
 // between the two readings.
-func (s *Sale) watchMark(before, after *seckill.Product, now time.Time, gap time.Duration) {
+func (s *Sale) watchRebuild(before, after *seckill.Product, now time.Time, gap time.Duration) {
 	last := s.calm.Load()
 	switch {
 	case !after.Rebuilding || before == nil || before.Epoch != after.Epoch:

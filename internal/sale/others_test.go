@@ -40,7 +40,7 @@ func TestWatchMark_CountsFromTheMarkAndTheLastOrder(t *testing.T) {
 			for _, r := range story.readings {
 				now = now.Add(r.gap)
 				after := &seckill.Product{Epoch: r.epoch, Version: r.version, Rebuilding: r.marked}
-				s.watchMark(before, after, now, r.gap)
+				s.watchRebuild(before, after, now, r.gap)
 				before = after
 			}
 			calm := time.Duration(-1)

@@ -132,7 +132,7 @@ func TestSoldOutRejectKeepsItsAllocBudget(t *testing.T) {
 	s, on := hotServer(t)
 	ctx := hotRequest(t, "buyer-1")
 	ctx.Request.Header.Set("X-Request-Id", "6f1c2a4e-0c1f-4b8e-9a57-3d2f1e0b9c8d")
-	on.MarkSoldOut(time.Now().Add(time.Hour))
+	on.RaiseSoldOut(time.Now().Add(time.Hour))
 	perform(t, s, ctx, fasthttp.StatusConflict)
 	if got := testing.AllocsPerRun(1000, func() { perform(t, s, ctx, fasthttp.StatusConflict) }); got > budgetSoldOut {
 		t.Errorf("a sold-out reject allocates %v times, budget %d", got, budgetSoldOut)
@@ -187,14 +187,14 @@ func TestSoldOutSparesWhomTheLedgerMayRemember(t *testing.T) {
 	s, on := hotServer(t)
 	winner, stranger := hotRequest(t, "winner"), hotRequest(t, "stranger")
 	perform(t, s, winner, fasthttp.StatusAccepted)
-	on.MarkSoldOut(time.Now().Add(time.Hour))
+	on.RaiseSoldOut(time.Now().Add(time.Hour))
 	perform(t, s, stranger, fasthttp.StatusConflict)
 	perform(t, s, winner, fasthttp.StatusAccepted)
 }
 
 func BenchmarkSoldOutReject(b *testing.B) {
 	s, on := hotServer(b)
-	on.MarkSoldOut(time.Now().Add(time.Hour))
+	on.RaiseSoldOut(time.Now().Add(time.Hour))
 	ctx := hotRequest(b, "buyer-1")
 	b.ReportAllocs()
 	for b.Loop() {

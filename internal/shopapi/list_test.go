@@ -304,7 +304,7 @@ func TestListProducts_ShowsSoldOut(t *testing.T) {
 	}
 	status()
 	for want, change := range map[seckill.Status]func(){
-		seckill.StatusSoldOut: func() { s.opt.Catalog.Find(2).MarkSoldOut(time.Now().Add(time.Hour)) },
+		seckill.StatusSoldOut: func() { s.opt.Catalog.Find(2).RaiseSoldOut(time.Now().Add(time.Hour)) },
 		seckill.StatusOnSale:  func() { s.opt.Catalog.Find(2).ClearSoldOut() },
 	} {
 		change()

@@ -75,7 +75,7 @@ func TestALimitedPurchaseSaysWhenToComeAgainAndAllocatesNothing(t *testing.T) {
 func TestASoldOutRefusalCarriesNoLimit(t *testing.T) {
 	s, on := hotServer(t)
 	s.opt.Door.ByAddr = thin(t)
-	on.MarkSoldOut(time.Now().Add(time.Hour))
+	on.RaiseSoldOut(time.Now().Add(time.Hour))
 	ctx := hotRequest(t, "buyer-1")
 	for range 3 { // it uses none of the budget up either
 		perform(t, s, ctx, fasthttp.StatusConflict)

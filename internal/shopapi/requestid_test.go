@@ -39,7 +39,7 @@ func TestRequestID_StandsInEveryAnswer(t *testing.T) {
 		accepted, _ := answeredWith(t, s, ctx, fasthttp.StatusAccepted)
 		stranger := hotRequest(t, "stranger")
 		stranger.Request.Header.Set(api.RequestIDHeader, sent)
-		on.MarkSoldOut(time.Now().Add(time.Hour))
+		on.RaiseSoldOut(time.Now().Add(time.Hour))
 		refused, doc := answeredWith(t, s, stranger, fasthttp.StatusConflict)
 		if doc.RequestID != refused {
 			t.Errorf("the document of %s says %s", refused, doc.RequestID)

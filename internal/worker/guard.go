@@ -45,7 +45,7 @@ func (g *Guard) Look(ctx context.Context) (bool, error) {
 }
 
 // markAll marks every current product that was preheated for recovery.
-func (g *Guard) markAll(ctx context.Context) error {
+func (g *Guard) requestRebuilds(ctx context.Context) error {
 	products, err := g.Store.CurrentProducts(ctx)
 	if err != nil {
 		return fmt.Errorf("list products: %w", err)

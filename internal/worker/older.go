@@ -61,7 +61,7 @@ func (w *Worker) storeLost(ctx context.Context, carried queue.ID, has uint64) er
 		"stop and restore a newer store, or accept that the orders in between are lost",
 		ErrStoreOlder, carried.Stream, carried.Seq, has)
 	w.opt.OnAlert(alert.StoreOlder, 0, cause)
-	if err := w.guard.markAll(ctx); err != nil {
+	if err := w.guard.requestRebuilds(ctx); err != nil {
 		return err
 	}
 	taken, err := w.guard.takeOver(ctx)

@@ -43,7 +43,7 @@ type shop struct {
 	e      *engine.Engine
 	addr   string
 	login  string // of the shoppers
-	markID atomic.Int64
+	echoID atomic.Int64
 }
 
 func openShop(t *testing.T) *shop {
@@ -73,7 +73,7 @@ func (s *shop) purchase(buyer string) string {
 
 // echo is an ordinary request whose answer names its mark, and no other has it.
 func (s *shop) echo() (text, mark string) {
-	mark = fmt.Sprintf("m%08d", s.markID.Add(1))
+	mark = fmt.Sprintf("m%08d", s.echoID.Add(1))
 	body := fmt.Sprintf(`{"%s":1,"%[1]s":1}`, mark)
 	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: shop\r\n%sContent-Length: %d\r\n\r\n%s", buyPath, s.login, len(body), body), mark
 }

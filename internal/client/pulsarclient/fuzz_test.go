@@ -26,7 +26,7 @@ func packed(metadata fields, body string) []byte {
 	if err != nil {
 		panic(err) // it was just made
 	}
-	return repack(f.payload[:markBytes], metadata, body)
+	return repack(f.payload[:magicBytes], metadata, body)
 }
 
 func FuzzFrame(f *testing.F) {

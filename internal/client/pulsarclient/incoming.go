@@ -93,15 +93,15 @@ func readMessage(id MessageID, payload []byte, whole bool) *Message {
 // may be there with a reason why the message is poison.
 func split(payload []byte, whole bool) (metadata, body []byte, why string) {
 	const cut = "message is cut"
-	if len(payload) > markBytes && binary.BigEndian.Uint16(payload) == entryMark {
+	if len(payload) > magicBytes && binary.BigEndian.Uint16(payload) == entryMagic {
 		var ok bool
-		if _, payload, ok = sized(payload[markBytes:]); !ok {
+		if _, payload, ok = sized(payload[magicBytes:]); !ok {
 			return nil, nil, cut
 		}
 	}
 	why = "no checksum"
-	if len(payload) >= checksumBytes && binary.BigEndian.Uint16(payload) == checksumMark {
-		want := binary.BigEndian.Uint32(payload[markBytes:])
+	if len(payload) >= checksumBytes && binary.BigEndian.Uint16(payload) == checksumMagic {
+		want := binary.BigEndian.Uint32(payload[magicBytes:])
 		payload = payload[checksumBytes:]
 		why = ""
 		if whole && crc32.Checksum(payload, castagnoli) != want {

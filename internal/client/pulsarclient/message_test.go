@@ -35,7 +35,7 @@ func TestReadMessage_ReadsWhatIsSent(t *testing.T) {
 		EventTime: time.UnixMilli(5), DeliverAt: time.UnixMilli(9),
 	}
 	payload := sentBy(t, o)
-	entry := append(binary.BigEndian.AppendUint16(nil, entryMark), 0, 0, 0, 2, 8, 1)
+	entry := append(binary.BigEndian.AppendUint16(nil, entryMagic), 0, 0, 0, 2, 8, 1)
 	for name, came := range map[string][]byte{"plain": payload, "with entry metadata": append(entry, payload...)} {
 		m := readMessage(MessageID{Ledger: 4, Entry: 5}, came, true)
 		if m.Poison != "" || m.isOdd || m.permits != 1 || m.Key != o.Key || !bytes.Equal(m.Body, o.Body) || m.ID.Entry != 5 {
@@ -56,7 +56,7 @@ func TestReadMessage_TakesOthersForPoison(t *testing.T) {
 	good := sentBy(t, &Outgoing{Key: "k", Body: []byte("body")})
 	wrong := bytes.Clone(good)
 	wrong[len(wrong)-1]++
-	mark := good[:markBytes]
+	mark := good[:magicBytes]
 	plain := fields(nil).text(1, "p")
 	for _, c := range []struct {
 		name, want string

@@ -31,10 +31,10 @@ func (o *Outgoing) head() int {
 // A message is [checksum mark][CRC-32C of the rest][size of metadata][metadata]
 // [body]. A broker may put [entry mark][size][entry metadata] before it.
 const (
-	checksumMark  = 0x0e01
-	entryMark     = 0x0e02
-	markBytes     = 2
-	checksumBytes = markBytes + wordBytes
+	checksumMagic = 0x0e01
+	entryMagic    = 0x0e02
+	magicBytes    = 2
+	checksumBytes = magicBytes + wordBytes
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
@@ -57,7 +57,7 @@ func saySend(o *Outgoing, producer, sequence uint64, name string, now time.Time)
 	}
 	tail := checksumBytes + wordBytes + len(metadata) + len(o.Body)
 	data := newFrame(kindSend, fields(nil).number(1, producer).number(2, sequence), tail)
-	data = binary.BigEndian.AppendUint16(data, checksumMark)
+	data = binary.BigEndian.AppendUint16(data, checksumMagic)
 	sum := len(data)
 	data = append(data, 0, 0, 0, 0)
 	data = binary.BigEndian.AppendUint32(data, uint32(len(metadata)))

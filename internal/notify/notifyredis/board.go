@@ -28,7 +28,7 @@ const (
 	publishTimeout = time.Second
 	rejoinPause    = 200 * time.Millisecond
 	// markBytes is the length of a fence's mark.
-	markBytes = 8
+	barrierBytes = 8
 )
 
 // Options say where Redis is.
@@ -142,8 +142,8 @@ func (b *Board) readNotes(message string, hear func(notify.Notice)) {
 	if len(raw) == 0 {
 		return // an instance that starts has tried whether it may tell
 	}
-	if len(raw) == markBytes { // which no note has, so that versions without fences pass it over
-		hear(notify.Notice{Kind: notify.Marked, Mark: binary.BigEndian.Uint64(raw)})
+	if len(raw) == barrierBytes { // which no note has, so that versions without fences pass it over
+		hear(notify.Notice{Kind: notify.Fenced, Barrier: binary.BigEndian.Uint64(raw)})
 		return
 	}
 	if len(raw) < 4 || len(raw)%8 != 4 {

@@ -44,8 +44,8 @@ func hears(t *testing.T, at redisclient.Place, prefix string, by *ledgerredis.Le
 			for _, buyer := range n.Buyers {
 				h.known <- buyer
 			}
-			if n.Kind == notify.Marked {
-				h.Heard(n.Mark)
+			if n.Kind == notify.Fenced {
+				h.Heard(n.Barrier)
 			}
 		}, func() { h.joined <- struct{}{} }, func() {})
 		ended <- struct{}{}
