@@ -9,12 +9,12 @@ import (
 
 // windows is the naive rule that the limiter keeps: the log of everything that
 // passed, and a look at every stretch of time that ends now.
-type windows struct {
+type slidingLog struct {
 	burst, interval int64
 	passed          []int64
 }
 
-func (w *windows) allow(now int64) bool {
+func (w *slidingLog) allow(now int64) bool {
 	for i, since := range w.passed {
 		count := int64(len(w.passed)-i) + 1 // from since to now, this one included
 		if (count-w.burst)*w.interval > now-since {
@@ -58,7 +58,7 @@ func TestTheLimitIsTheExactLogOfAllSlidingWindows(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		exact := &windows{burst: int64(burst), interval: l.whole}
+		exact := &slidingLog{burst: int64(burst), interval: l.whole}
 		now := start.UnixNano()
 		for i, pause := range rhythm(t, l.whole) {
 			now += pause

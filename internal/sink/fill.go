@@ -12,8 +12,8 @@ import (
 
 // feedRoom is how many events may be taken in hand.
 func (r *round) feedRoom() int {
-	room := maxWindow - len(r.window)
-	if room < maxWindow/4 && len(r.ready) > r.opt.Concurrency {
+	room := maxUnsettled - len(r.unsettled)
+	if room < maxUnsettled/4 && len(r.ready) > r.opt.Concurrency {
 		return 0
 	}
 	return room
@@ -62,7 +62,7 @@ func (r *round) fillProbe(ctx context.Context) error {
 			return err
 		}
 	}
-	for len(r.flying) == 0 && len(r.window) < maxWindow {
+	for len(r.flying) == 0 && len(r.unsettled) < maxUnsettled {
 		if err := r.fillFeed(ctx, probeChoice, 1); err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (r *round) fillFeed(ctx context.Context, read, tried int) error {
 			break
 		}
 		r.read = it.EventID
-		r.window = append(r.window, it)
+		r.unsettled = append(r.unsettled, it)
 		switch {
 		case it.settled: // by a sender before
 		case r.blocked[it.Key]:

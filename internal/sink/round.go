@@ -22,16 +22,16 @@ type round struct {
 	dueAt   time.Time      // when to look for due deliveries again
 	known   map[int64]bool // events above the cursor that have a delivery
 
-	window  []*item // events above the cursor, in the feed's order
-	ready   []*item // events of the feed that may be tried now
-	again   []*item // deliveries of the store that may be tried now
-	lanes   map[string][]*item
-	blocked map[string]bool // keys with a delivery that this round left open
-	flying  map[int64]bool  // events in hand, until the store has their outcome
-	due     int             // deliveries of the store in hand, until it has their outcome
-	tries   int             // that are under way
-	repeats int             // of them, those of deliveries that the store had
-	settled bool            // some delivery left the hand
+	unsettled []*item // events above the cursor, in the feed's order
+	ready     []*item // events of the feed that may be tried now
+	again     []*item // deliveries of the store that may be tried now
+	lanes     map[string][]*item
+	blocked   map[string]bool // keys with a delivery that this round left open
+	flying    map[int64]bool  // events in hand, until the store has their outcome
+	due       int             // deliveries of the store in hand, until it has their outcome
+	tries     int             // that are under way
+	repeats   int             // of them, those of deliveries that the store had
+	settled   bool            // some delivery left the hand
 	// repeated says that the last try was of a delivery that the store had.
 	repeated bool
 	results  chan *item
@@ -79,7 +79,7 @@ func (r *round) findKnown(ctx context.Context) error {
 	if r.even {
 		return nil
 	}
-	after, err := r.opt.Store.DeliveredAfter(ctx, r.opt.Name, r.cursor, 2*maxWindow)
+	after, err := r.opt.Store.DeliveredAfter(ctx, r.opt.Name, r.cursor, 2*maxUnsettled)
 	r.known = make(map[int64]bool, len(after))
 	for _, id := range after {
 		r.known[id] = true
@@ -147,7 +147,7 @@ func (r *round) await(ctx context.Context, wait time.Duration) {
 
 // settle records the outcomes, if it is time or asked for.
 func (r *round) settle(ctx context.Context, now bool) error {
-	if len(r.done) == 0 && len(r.window) == 0 {
+	if len(r.done) == 0 && len(r.unsettled) == 0 {
 		return nil
 	}
 	if !now && len(r.done) < settleMost && time.Since(r.doneAt) < settleEvery {
@@ -155,8 +155,8 @@ func (r *round) settle(ctx context.Context, now bool) error {
 	}
 	cursor := r.cursor
 	left := 0
-	for left < len(r.window) && r.window[left].settled {
-		cursor = r.window[left].EventID
+	for left < len(r.unsettled) && r.unsettled[left].settled {
+		cursor = r.unsettled[left].EventID
 		left++
 	}
 	if len(r.done) == 0 && cursor == r.cursor {
@@ -173,7 +173,7 @@ func (r *round) settle(ctx context.Context, now bool) error {
 			r.due--
 		}
 	}
-	r.window, r.cursor, r.done = r.window[left:], cursor, nil
+	r.unsettled, r.cursor, r.done = r.unsettled[left:], cursor, nil
 	if err := r.record(ctx, r.now()); err != nil {
 		return err
 	}
@@ -216,7 +216,7 @@ func (r *round) finish(ctx context.Context, err error) error {
 	if err := r.settle(ctx, true); err != nil {
 		return err
 	}
-	r.even, r.Sender.drained = len(r.window) == 0, r.drained
+	r.even, r.Sender.drained = len(r.unsettled) == 0, r.drained
 	if r.read == r.state.Cursor && !r.settled && time.Since(r.Status().At) < tellEvery {
 		return nil // nothing new
 	}

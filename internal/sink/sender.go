@@ -16,7 +16,7 @@ import (
 const (
 	// maxWindow is how many events a sender holds at once, and so how many are
 	// delivered again after it was killed.
-	maxWindow = 512
+	maxUnsettled = 512
 	// maxRepeats is how many of the store's deliveries it holds beside them.
 	maxRepeats = 256
 	// While more than maxRetrying deliveries of a sink are retried, one that the

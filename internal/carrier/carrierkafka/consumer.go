@@ -337,7 +337,7 @@ func (c *consumer) giveUp(numbers []int32) {
 // drop forgets the messages of a partition. The caller holds mu.
 func (c *consumer) drop(p *partition) {
 	p.lost = true
-	c.tracked -= len(p.window)
+	c.tracked -= len(p.unsettled)
 	c.hold(p, -p.held, -p.bytes)
 	c.ready = slices.DeleteFunc(c.ready, func(d *delivery) bool { return d.from == p })
 	c.wakePoll()

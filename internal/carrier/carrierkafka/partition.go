@@ -15,7 +15,7 @@ type partition struct {
 	// back. Messages of it are no longer settled here.
 	lost      bool
 	first     int64  // where reading began; -1 if that is not known
-	window    []slot // in order of offsets, from the first unsettled one on
+	unsettled []slot // in order of offsets, from the first unsettled one on
 	last      int64  // offset of the newest message; -1 before the first
 	committed int64  // what the broker was told last; -1 for nothing
 	held      int    // messages that are not settled
@@ -38,23 +38,23 @@ func (p *partition) isSetBack(offset int64) bool { return offset <= p.last }
 // add appends a message, which is not settled. The position behind it is next.
 // Offsets may have gaps.
 func (p *partition) add(offset, next int64) {
-	p.window = append(p.window, slot{offset: offset})
+	p.unsettled = append(p.unsettled, slot{offset: offset})
 	p.last = next - 1
 }
 
 // settle marks a message. It returns how many messages at the window's beginning
 // are settled and were removed from it.
 func (p *partition) settle(offset int64) int {
-	i, found := slices.BinarySearchFunc(p.window, offset, func(s slot, offset int64) int { return cmp.Compare(s.offset, offset) })
+	i, found := slices.BinarySearchFunc(p.unsettled, offset, func(s slot, offset int64) int { return cmp.Compare(s.offset, offset) })
 	if !found {
 		return 0
 	}
-	p.window[i].settled = true
+	p.unsettled[i].settled = true
 	n := 0
-	for n < len(p.window) && p.window[n].settled {
+	for n < len(p.unsettled) && p.unsettled[n].settled {
 		n++
 	}
-	p.window = p.window[n:] // append moves the rest when the array is used up
+	p.unsettled = p.unsettled[n:] // append moves the rest when the array is used up
 	return n
 }
 
@@ -69,8 +69,8 @@ func (p *partition) next() int64 {
 // position is the offset below which all are settled. It is false before the
 // first message.
 func (p *partition) position() (int64, bool) {
-	if len(p.window) > 0 {
-		return p.window[0].offset, true
+	if len(p.unsettled) > 0 {
+		return p.unsettled[0].offset, true
 	}
 	return p.last + 1, p.last >= 0
 }

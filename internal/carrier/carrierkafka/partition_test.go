@@ -77,8 +77,8 @@ func TestPartition_AnyOrderEndsBehindTheLast(t *testing.T) {
 		for first < n && settled[first] {
 			first++
 		}
-		if got, _ := p.position(); got != int64(first) || tracked != len(p.window) {
-			t.Fatalf("position %d, want %d; tracked %d of %d", got, first, tracked, len(p.window))
+		if got, _ := p.position(); got != int64(first) || tracked != len(p.unsettled) {
+			t.Fatalf("position %d, want %d; tracked %d of %d", got, first, tracked, len(p.unsettled))
 		}
 	}
 }

@@ -31,7 +31,7 @@ func openConsumer(ctx context.Context, p *part) (*consumer, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &consumer{part: p, conn: n, id: client.nextID(), done: make(chan struct{}), owed: int64(p.window)}
+	c := &consumer{part: p, conn: n, id: client.nextID(), done: make(chan struct{}), owed: int64(p.permits)}
 	if !n.add(c.id, c) {
 		return nil, errLost
 	}
@@ -84,7 +84,7 @@ func (c *consumer) message(m *Message) {
 func (c *consumer) refill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.err == nil && c.owed >= int64(c.part.window+1)/2 {
+	if c.err == nil && c.owed >= int64(c.part.permits+1)/2 {
 		c.conn.send(sayFlow(c.id, uint32(c.owed)))
 		c.owed = 0
 	}

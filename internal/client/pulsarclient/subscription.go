@@ -15,8 +15,8 @@ const (
 	maxAck = 1000
 	// windowMost is how many messages may be on the way from all partitions,
 	// windowLeast from each.
-	windowMost  = 256
-	windowLeast = 4
+	permitsMost  = 256
+	permitsLeast = 4
 	// leaveTimeout bounds the end of a consumer.
 	leaveTimeout = 2 * time.Second
 )
@@ -59,10 +59,10 @@ type Subscription struct {
 
 // part is a subscription to one partition.
 type part struct {
-	of     *Subscription
-	index  int
-	name   string
-	window int // permits of a consumer
+	of      *Subscription
+	index   int
+	name    string
+	permits int // permits of a consumer
 	slot[*consumer]
 }
 
@@ -99,7 +99,7 @@ func (t *Topic) Subscribe(opt SubscriptionOptions) *Subscription {
 func (s *Subscription) newParts(partitions []string) []*part {
 	parts := make([]*part, len(partitions))
 	for i, name := range partitions {
-		parts[i] = &part{of: s, index: i, name: name, window: max(windowMost/len(partitions), windowLeast)}
+		parts[i] = &part{of: s, index: i, name: name, permits: max(permitsMost/len(partitions), permitsLeast)}
 	}
 	return parts
 }
