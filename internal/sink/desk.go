@@ -37,7 +37,7 @@ type Admin struct {
 
 // DeskStore is what the desk needs of the store.
 type AdminStore interface {
-	Store
+	SenderStore
 	AppendAudit(ctx context.Context, line store.AuditLine) error
 }
 

@@ -70,7 +70,7 @@ const (
 )
 
 // Store is what a sender needs of the store.
-type Store interface {
+type SenderStore interface {
 	store.Deliveries
 	Events(ctx context.Context, after int64, limit int) ([]seckill.Event, error)
 	OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
@@ -93,7 +93,7 @@ type Options struct {
 	Name   string
 	Source string // of the events, as CloudEvents has it
 	Target Target
-	Store  Store
+	Store  SenderStore
 	Data   Data
 	// Delays are the waits between tries; empty for DefaultDelays.
 	Delays []time.Duration
@@ -334,7 +334,7 @@ func (s *Sender) tell(ctx context.Context) error {
 }
 
 // lag is how many events are above the cursor, and how old the first of them is.
-func lag(ctx context.Context, from Store, state *store.SinkState) (events int64, oldest time.Duration, err error) {
+func lag(ctx context.Context, from SenderStore, state *store.SinkState) (events int64, oldest time.Duration, err error) {
 	end, err := from.FeedEnd(ctx)
 	if err != nil || end <= state.Cursor {
 		return 0, 0, err

@@ -19,7 +19,7 @@ type Outbox interface {
 }
 
 // Store tells whether orders can be written.
-type Store interface {
+type Pinger interface {
 	Ping(ctx context.Context) error
 }
 
@@ -48,7 +48,7 @@ type Options struct {
 	// then workers read the outbox.
 	Open   func(ctx context.Context) (carrier.Carrier, error)
 	Codec  *carrier.Codec
-	Store  Store
+	Store  Pinger
 	Meter  Meter
 	Logger *slog.Logger
 	Timing Timing // zero fields have their defaults
