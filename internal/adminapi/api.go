@@ -26,7 +26,7 @@ import (
 	"seckill/internal/store"
 )
 
-// Desk changes what is on sale.
+// Sales changes what is on sale.
 type Sales interface {
 	Create(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error)
 	Patch(ctx context.Context, id uint32, patch store.ProductPatch, actor store.Actor) (seckill.Product, error)
@@ -49,7 +49,7 @@ type Sales interface {
 	IsTest(product uint32) bool
 }
 
-// OrderDesk reads and changes orders, wherever they are, the letters that hold
+// Orders reads and changes orders, wherever they are, the letters that hold
 // them up, and refunds.
 type Orders interface {
 	// Look reads one order. It is busy, never not_found, while the order may be
@@ -191,7 +191,7 @@ func New(o Options) (http.Handler, error) {
 		return nil, errors.New("operator API: a token must be set")
 	}
 	if o.Sales == nil || o.Orders == nil || o.Reconciler == nil || o.Records == nil || o.Sinks == nil || o.Log == nil {
-		return nil, errors.New("operator API: desk, orders, reconciler, records, sinks and log must be set")
+		return nil, errors.New("operator API: sales, orders, reconciler, records, sinks and log must be set")
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -25,7 +25,7 @@ import (
 
 const token = "correct-horse-battery-staple"
 
-// desk is an operator's desk: a server, and a client that holds every answer
+// fixture is the operator's side: a server, and a client that holds every answer
 // to the description.
 type fixture struct {
 	*testing.T

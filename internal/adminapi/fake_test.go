@@ -339,7 +339,7 @@ func (e *engine) AppendAudit(_ context.Context, line store.AuditLine) error {
 
 var errOutage = errors.New("dial tcp 10.0.0.7:3306: connection refused")
 
-// sinkDesk is the engine's side of sinks: it knows the sink shop.
+// fakeSinks is the engine's side of sinks: it knows the sink shop.
 type fakeSinks struct{ *engine }
 
 func (d fakeSinks) delivery(state store.DeliveryState) store.Delivery {

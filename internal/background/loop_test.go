@@ -178,7 +178,7 @@ func TestALeaseLetsOneLoopOfTheClusterRun(t *testing.T) {
 	rig.Until(t, "the second loop takes over", func() bool { return rounds[1].Load() > 0 })
 }
 
-// desk grants leases to one holder at a time and notes when.
+// lessor grants leases to one holder at a time and notes when.
 type lessor struct {
 	mu     sync.Mutex
 	holder string

@@ -22,7 +22,7 @@ const (
 	retryEvery = 500 * time.Millisecond
 )
 
-// register is where a desk's challenges are settled: in the usual register, and
+// register is where an issuer's challenges are settled: in the usual register, and
 // in the spare one while that cannot be asked.
 //
 // Each remembers the first answer that it was told. A challenge that meets both

@@ -17,7 +17,7 @@ import (
 	"seckill/test/engine"
 )
 
-// desk stands before an engine that requires purchase tokens, and makes them
+// tokenProxy stands before an engine that requires purchase tokens, and makes them
 // run out when a test says so: by what is told of their end, or by refusing a
 // press. What it lets through the engine answers.
 type tokenProxy struct {

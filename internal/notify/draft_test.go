@@ -13,7 +13,7 @@ import (
 	"seckill/test/virtual"
 )
 
-// desk sends a draft's pages to a slice while a test runs.
+// recorder sends a draft's pages to a slice while a test runs.
 type recorder struct {
 	*notify.Draft
 	mu     sync.Mutex

@@ -35,7 +35,7 @@ func (p *purse) Notice(context.Context, http.Header, []byte) (payment.Notice, er
 func (p *purse) Refund(context.Context, payment.Refund) error { return nil }
 func (p *purse) Acknowledge(error) payment.Acknowledgement    { return payment.Acknowledgement{} }
 
-// desk is a rig with an order desk.
+// fixture is a rig with the orders of its buyers.
 type fixture struct {
 	*rig.Rig
 	*order.Orders

@@ -128,8 +128,8 @@ func TestSender_FailedDeliveryHoldsUpItsOrderAlone(t *testing.T) {
 
 	t.Run("retry", func(t *testing.T) {
 		r.setRefuse(nil)
-		desk := &sink.Admin{Store: s.Store}
-		if n, err := desk.RetryAll(t.Context(), "shop", operator); err != nil || n != 1 {
+		admin := &sink.Admin{Store: s.Store}
+		if n, err := admin.RetryAll(t.Context(), "shop", operator); err != nil || n != 1 {
 			t.Fatalf("retried %d, %v", n, err)
 		}
 		drive(t, sender, "the order", func() bool { return int64(r.count()) == s.end() })
@@ -156,15 +156,15 @@ func TestSender_SkippedDeliveryLetsLaterEventsGo(t *testing.T) {
 	if err != nil || len(failed) != 1 {
 		t.Fatal(failed, err)
 	}
-	desk := &sink.Admin{Store: s.Store}
-	event, err := desk.Event(t.Context(), "shop", failed[0].MessageID)
+	admin := &sink.Admin{Store: s.Store}
+	event, err := admin.Event(t.Context(), "shop", failed[0].MessageID)
 	if err != nil || event != failed[0].EventID || !sink.IsMessageID(failed[0].MessageID) {
 		t.Fatal(event, err)
 	}
-	if _, err := desk.Event(t.Context(), "shop", "evt_0"); !seckill.CodeNotFound.In(err) {
+	if _, err := admin.Event(t.Context(), "shop", "evt_0"); !seckill.CodeNotFound.In(err) {
 		t.Errorf("an unknown message is %v", err)
 	}
-	if _, err := desk.Skip(t.Context(), "shop", event, operator); err != nil {
+	if _, err := admin.Skip(t.Context(), "shop", event, operator); err != nil {
 		t.Fatal(err)
 	}
 	drive(t, sender, "order.paid", func() bool { return slices.Equal(r.types()[no.String()], []string{"seckill.order.paid"}) })
@@ -419,8 +419,8 @@ func TestReplay_DeliversEverythingSinceATimeAgain(t *testing.T) {
 	opt := s.options(r)
 	sender := sink.NewSender(opt)
 	drive(t, sender, "all events", func() bool { return s.states("shop")[store.DeliveryDelivered] == s.end() })
-	desk := &sink.Admin{Store: s.Store}
-	again, err := desk.Replay(t.Context(), "shop", time.Now().Add(-time.Second), operator)
+	admin := &sink.Admin{Store: s.Store}
+	again, err := admin.Replay(t.Context(), "shop", time.Now().Add(-time.Second), operator)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -429,10 +429,10 @@ func TestReplay_DeliversEverythingSinceATimeAgain(t *testing.T) {
 	drive(t, sender, "all events twice", func() bool {
 		return int64(r.count()) == 2*s.end()-1
 	})
-	if _, err := desk.Replay(t.Context(), "shop", time.Now().Add(time.Hour), operator); !seckill.CodeBadRequest.In(err) {
+	if _, err := admin.Replay(t.Context(), "shop", time.Now().Add(time.Hour), operator); !seckill.CodeBadRequest.In(err) {
 		t.Errorf("a replay from the future is %v", err)
 	}
-	if _, err := desk.Replay(t.Context(), "other", time.Now(), operator); !seckill.CodeNotFound.In(err) {
+	if _, err := admin.Replay(t.Context(), "other", time.Now(), operator); !seckill.CodeNotFound.In(err) {
 		t.Errorf("a replay of an unknown sink is %v", err)
 	}
 }
@@ -442,16 +442,16 @@ func TestForget_RefusesASinkThatIsConfigured(t *testing.T) {
 	s.sell(3)
 	sender := sink.NewSender(s.options(r))
 	drive(t, sender, "all events", func() bool { return s.states("shop")[store.DeliveryDelivered] == s.end() })
-	desk := &sink.Admin{Store: s.Store, Sinks: []sink.Info{{Name: "shop"}}}
-	if _, err := desk.Forget(t.Context(), "shop", operator); !seckill.CodeWrongState.In(err) {
+	admin := &sink.Admin{Store: s.Store, Sinks: []sink.Info{{Name: "shop"}}}
+	if _, err := admin.Forget(t.Context(), "shop", operator); !seckill.CodeWrongState.In(err) {
 		t.Errorf("error is %v", err)
 	}
-	desk.Sinks = nil
-	n, err := desk.Forget(t.Context(), "shop", operator)
+	admin.Sinks = nil
+	n, err := admin.Forget(t.Context(), "shop", operator)
 	if err != nil || int64(n) != s.end() {
 		t.Errorf("forgotten %d, %v", n, err)
 	}
-	if list, err := desk.List(t.Context()); err != nil || len(list) != 0 {
+	if list, err := admin.List(t.Context()); err != nil || len(list) != 0 {
 		t.Errorf("sinks are %v, %v", list, err)
 	}
 }

@@ -193,8 +193,8 @@ func TestSender_TooManyRetriesFailEarly(t *testing.T) {
 			t.Errorf("a delivery failed after %d tries", d.Attempts)
 		}
 		r.setRefuse(nil)
-		desk := &sink.Admin{Store: s.Store}
-		if n, err := desk.RetryAll(t.Context(), "shop", operator); err != nil || n != 1300 {
+		admin := &sink.Admin{Store: s.Store}
+		if n, err := admin.RetryAll(t.Context(), "shop", operator); err != nil || n != 1300 {
 			t.Fatal(n, err)
 		}
 		work(t, sender, 5*time.Second)
@@ -243,14 +243,14 @@ func TestSender_SlowReceiverIsNamedInPlainWords(t *testing.T) {
 			t.Fatal(log, err)
 		}
 		equal(t, "error", log[0].Error, "no answer in 10 s")
-		desk := &sink.Admin{Store: s.Store, Targets: map[string]sink.Target{"shop": slowTarget{}}, Now: time.Now}
-		echo, err := desk.Test(t.Context(), "shop", operator)
+		admin := &sink.Admin{Store: s.Store, Targets: map[string]sink.Target{"shop": slowTarget{}}, Now: time.Now}
+		echo, err := admin.Test(t.Context(), "shop", operator)
 		if err != nil {
 			t.Fatal(err)
 		}
 		equal(t, "error of a test", echo.Err.Error(), "no answer in 10 s")
-		desk.Targets["shop"] = slowTarget{errors.New("no broker is reachable")}
-		if echo, err = desk.Test(t.Context(), "shop", operator); err != nil {
+		admin.Targets["shop"] = slowTarget{errors.New("no broker is reachable")}
+		if echo, err = admin.Test(t.Context(), "shop", operator); err != nil {
 			t.Fatal(err)
 		}
 		equal(t, "error with a reason", echo.Err.Error(), "no answer in 10 s: no broker is reachable")
@@ -272,8 +272,8 @@ func TestSender_RetryEndsAPause(t *testing.T) {
 				sender := sink.NewSender(opt)
 				work(t, sender, 4*time.Minute)
 				r.setRefuse(nil)
-				desk := &sink.Admin{Store: s.Store}
-				if _, err := desk.RetryAll(t.Context(), "shop", operator); err != nil {
+				admin := &sink.Admin{Store: s.Store}
+				if _, err := admin.RetryAll(t.Context(), "shop", operator); err != nil {
 					t.Fatal(err)
 				}
 				work(t, sender, 2*time.Second)

@@ -113,13 +113,13 @@ func sealedAt(t *testing.T, at time.Time, buyer string, product uint32) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	desk, err := challenge.New(challenge.Options{
+	issuer, err := challenge.New(challenge.Options{
 		Kind: challenge.None, Secrets: [][]byte{secret}, Tokens: tokens, Spent: onetimemem.New(time.Now), PerBuyerPerMinute: 1, Random: rand.Reader,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := desk.Pose(t.Context(), challenge.Ask{Product: &seckill.Product{ID: product, EndsAt: at.Add(time.Hour)}, Buyer: buyer}, at)
+	c, err := issuer.Pose(t.Context(), challenge.Ask{Product: &seckill.Product{ID: product, EndsAt: at.Add(time.Hour)}, Buyer: buyer}, at)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,16 +31,16 @@ func (c *campaign) takeOver(ctx context.Context) {
 	if c.rng.IntN(2) == 0 {
 		ids = ids[:1]
 	}
-	desk := c.anyOperator(nil)
+	operator := c.anyOperator(nil)
 	for _, id := range ids {
-		c.order(ctx, "take a product over", func() error { _, err := desk.TakeOver(ctx, id); return err })
+		c.order(ctx, "take a product over", func() error { _, err := operator.TakeOver(ctx, id); return err })
 	}
 	if c.rng.IntN(2) == 0 { // else the return may meet a takeover that is half done
 		c.awaitSeller(ctx, api.SellerStore, ids...)
 	}
 	c.pause(ctx)
 	for _, id := range ids {
-		c.order(ctx, "return a product", func() error { _, err := desk.Recover(ctx, id); return err })
+		c.order(ctx, "return a product", func() error { _, err := operator.Recover(ctx, id); return err })
 	}
 }
 
@@ -113,9 +113,9 @@ func (c *campaign) killAndRecover(ctx context.Context) {
 	victim := c.engines[c.rng.IntN(len(c.engines))]
 	victim.Kill()
 	market.Pause(ctx, recoverLeast+time.Duration(c.rng.Int64N(int64(recoverMost-recoverLeast))))
-	desk := c.anyOperator(victim)
+	operator := c.anyOperator(victim)
 	for _, id := range c.shuffled()[:1+c.rng.IntN(2)] {
-		c.order(ctx, "recover a product", func() error { _, err := desk.Recover(ctx, id); return err })
+		c.order(ctx, "recover a product", func() error { _, err := operator.Recover(ctx, id); return err })
 	}
 	c.pause(ctx)
 	if c.rng.IntN(2) == 0 {
@@ -143,15 +143,15 @@ func (s *site) falling() (ids []uint32) {
 	return ids
 }
 
-// desk is an instance for operators that is not the one that is down.
+// anyOperator is an operator at an instance that is not down.
 func (c *campaign) anyOperator(down *engine.Engine) *engine.Operator {
-	var desks []*engine.Engine
+	var up []*engine.Engine
 	for _, e := range c.engines {
 		if e != down && e.Plays(engine.RoleAdmin) {
-			desks = append(desks, e)
+			up = append(up, e)
 		}
 	}
-	return desks[c.rng.IntN(len(desks))].Operator()
+	return up[c.rng.IntN(len(up))].Operator()
 }
 
 // order has an operator ask until it is done, for a while. A product that another

@@ -173,13 +173,13 @@ func posedBy(t *testing.T, secret, buyer string, at time.Time) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	desk, err := challenge.New(challenge.Options{
+	issuer, err := challenge.New(challenge.Options{
 		Kind: challenge.Pow, PowBits: 12, Secrets: [][]byte{[]byte(secret)}, Tokens: tokens, Spent: onetimemem.New(time.Now), PerBuyerPerMinute: 1, Random: rand.Reader,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	posed, err := desk.Pose(t.Context(), challenge.Ask{Product: &seckill.Product{ID: 1, EndsAt: at.Add(time.Hour)}, Buyer: buyer}, at)
+	posed, err := issuer.Pose(t.Context(), challenge.Ask{Product: &seckill.Product{ID: 1, EndsAt: at.Add(time.Hour)}, Buyer: buyer}, at)
 	if err != nil {
 		t.Fatal(err)
 	}

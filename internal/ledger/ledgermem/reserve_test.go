@@ -9,7 +9,7 @@ import (
 	"seckill/internal/ledger"
 )
 
-// desk sends numbered calls to shards of one ledger.
+// caller sends numbered calls to shards of one ledger.
 type caller struct {
 	*testing.T
 	ledger *Ledger

@@ -35,14 +35,14 @@ func (d *drawer) draw(symbols string) ([]byte, error) {
 	return []byte("PNG"), nil
 }
 
-// desk is a desk under test with what it stands on.
+// testIssuer is an issuer under test with what it stands on.
 type testIssuer struct {
 	*Issuer
 	tokens *auth.Mint
 	drawer *drawer
 }
 
-// shared is the register of desks that are instances of one shop.
+// shared is the register of issuers that are instances of one shop.
 func shared() onetime.Register { return onetimemem.New(func() time.Time { return now }) }
 
 func open(t testing.TB, kind Kind, change ...func(*Options)) *testIssuer {

@@ -24,7 +24,7 @@ type Info struct {
 	Target string
 }
 
-// Desk is what operators ask of sinks.
+// Admin is what operators do with sinks.
 type Admin struct {
 	Store  AdminStore
 	Source string
@@ -35,7 +35,7 @@ type Admin struct {
 	Now func() time.Time
 }
 
-// DeskStore is what the desk needs of the store.
+// AdminStore is what Admin needs of the store.
 type AdminStore interface {
 	SenderStore
 	AppendAudit(ctx context.Context, line store.AuditLine) error

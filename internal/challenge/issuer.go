@@ -48,7 +48,7 @@ type Question struct {
 	Addr        netip.Addr
 }
 
-// Options are a desk's parts.
+// Options are the parts of an Issuer.
 type Options struct {
 	Kind Kind
 	// Secrets are those of purchase tokens: the first signs, all are accepted.
@@ -99,7 +99,7 @@ func (unmeasured) Raised()             {}
 func (unmeasured) Answered(Kind, bool) {}
 func (unmeasured) Spared()             {}
 
-// Desk asks challenges and makes purchase tokens of answers. It is safe for
+// Issuer poses challenges and issues purchase tokens for right answers. It is safe for
 // concurrent use if its Random is.
 type Issuer struct {
 	opt      Options
@@ -113,7 +113,7 @@ type Issuer struct {
 	register *register
 }
 
-// New makes a desk.
+// New makes an Issuer.
 func New(opt Options) (*Issuer, error) {
 	if opt.Meter == nil {
 		opt.Meter = unmeasured{}
