@@ -71,7 +71,7 @@ type Doorkeeper struct {
 	ByHolder *Limiter
 	ByForger *Limiter // of forged tokens, by address
 	// Shared says that other instances sell the same products. What their
-	// counters sell this one hears a moment later, and never of one that died
+	// instances sell directly this one hears a moment later, and never of one that died
 	// with its word unsent.
 	Shared bool
 }

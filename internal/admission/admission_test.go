@@ -162,7 +162,7 @@ func TestTheGatesStandInOrder(t *testing.T) {
 }
 
 // Who may have an order passes a raised flag; who proves nothing does not.
-// An instance hears late, or never, to whom another's counter has sold.
+// An instance hears late, or never, to whom another instance has sold directly.
 func TestASoldOutFlagOfADirectProductLetsProvenBuyersAskTheStoreThatOthersSellFrom(t *testing.T) {
 	d := newDoor(t)
 	d.shelf.terms.Strategy = seckill.StrategyDirect

@@ -13,7 +13,7 @@ import (
 // endsPerRound bounds the sales that ended which one round counts.
 const endsPerRound = 100
 
-// counter decides which sales are counted, and when: each once after its end, and
+// countPlan decides which sales are counted, and when: each once after its end, and
 // the recent ones by the clock and after a restart of Redis. The store knows which
 // sales still need their last count, so that no crash or outage forgets one.
 type countPlan struct {

@@ -14,7 +14,7 @@ import (
 	"seckill/test/rig"
 )
 
-// tally is a counter that notes what it counts, on a clock that is moved.
+// tally is a count plan that notes what it counts, on a clock that is moved.
 type tally struct {
 	countPlan
 	at      time.Time

@@ -16,7 +16,7 @@ import (
 	"seckill/test/rig"
 )
 
-// newDual is a counter of one dualwrite product, and what became of its
+// newDual is a fixture of one dualwrite product, and what became of its
 // immediate attempts.
 func newDual(t *testing.T, stock int64) (*fixture, func(purchase.DualWriteResult) int) {
 	t.Helper()

@@ -27,7 +27,7 @@ type Options struct {
 	// flag of such a product then holds back no proven buyer, so nobody is learned.
 	SharedStore bool
 
-	// Counter sells from the store; nil without one. ExpireAfter is the
+	// DirectSeller sells from the store; nil without one. ExpireAfter is the
 	// time to pay of what it sells.
 	DirectSeller DirectSeller
 	ExpireAfter  time.Duration

@@ -20,7 +20,7 @@ import (
 	"seckill/test/rig"
 )
 
-// counter is a rig with a purchase stage.
+// fixture is a rig with a purchase stage.
 type fixture struct {
 	*rig.Rig
 	*purchase.Stage

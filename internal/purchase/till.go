@@ -16,7 +16,7 @@ import (
 // instances changed the product each time that the store tried.
 const conflictTries = 10
 
-// Counter is where the store itself sells.
+// DirectSeller is where the store itself sells.
 type DirectSeller interface {
 	Sell(ctx context.Context, req store.SellRequest) (store.SellResult, error)
 }

@@ -17,7 +17,7 @@ import (
 	"seckill/test/rig"
 )
 
-// newShop is a counter of one direct product.
+// newShop is a fixture of one direct product.
 func newShop(t *testing.T, stock int64, changes ...func(*purchase.Options)) *fixture {
 	t.Helper()
 	return newFixtureOf(t, stock, []func(*seckill.Product){rig.Strategy(seckill.StrategyDirect)}, changes...)

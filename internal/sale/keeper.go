@@ -61,13 +61,13 @@ func NewKeeper(d *Lifecycle, lead time.Duration, onEnded, onLost func(product ui
 func (k *Keeper) Round(ctx context.Context) error {
 	k.forget()
 	sales := make(map[uint32]*Sale)
-	var counters, due, others []uint32
+	var direct, due, others []uint32
 	now := k.lifecycle.clock.Now()
 	for _, s := range k.lifecycle.catalog.All() {
 		sales[s.ID] = s
 		switch {
 		case !s.Terms().HasLedger():
-			counters = append(counters, s.ID) // wait for no ledger
+			direct = append(direct, s.ID) // wait for no ledger
 		case k.due(s.Terms(), now):
 			due = append(due, s.ID)
 		default:
@@ -75,7 +75,7 @@ func (k *Keeper) Round(ctx context.Context) error {
 		}
 	}
 	keep := func(ctx context.Context, id uint32) error { return k.keep(ctx, sales[id]) }
-	err := k.aside.Each(ctx, keepAtOnce, keep, counters, due, others)
+	err := k.aside.Each(ctx, keepAtOnce, keep, direct, due, others)
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return nil // cut short by a stop
 	}

@@ -200,7 +200,7 @@ func (d *Lifecycle) prepare(ctx context.Context, p *seckill.Product, seller seck
 	return nil
 }
 
-// openCounter opens a direct sale: its epoch says that it was preheated, and
+// openDirect opens a direct sale: its epoch says that it was preheated, and
 // nothing else. There is no second one: nothing could be lost but with the
 // store.
 func (d *Lifecycle) openDirect(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {

@@ -1,7 +1,7 @@
 // Package store is the port to the database, which is the authoritative record of products,
 // orders, money and their history.
 //
-// store.go has the port itself, products, orders and releases. counter.go and takeover.go let
+// store.go has the port itself, products, orders and releases. direct.go and takeover.go let
 // the store sell without a ledger. letter.go has claims that wait for a retry, money.go
 // payments and stock changes, delivery.go events sent to sinks, record.go reconciliation, audit
 // and leases.

@@ -17,7 +17,7 @@ var sqlLiveNos = list{
 	tail: `)`, columns: 1,
 }
 
-// sqlCounterBuyers names the index that holds the origin, so that it reads no row of other
+// sqlDirectBuyers names the index that holds the origin, so that it reads no row of other
 // orders.
 func sqlDirectBuyers(d *dialect) string {
 	return "SELECT user_id FROM tb_seckill_order" + d.by("ix_order_product_status") + "product_id = ? AND origin <> 0"
@@ -62,7 +62,7 @@ func (s *Store) Sell(ctx context.Context, req store.SellRequest) (store.SellResu
 	return result, nil
 }
 
-// CounterBuyers calls each with the buyers of orders that the store sold.
+// DirectBuyers calls each with the buyers of orders that the store sold.
 func (s *Store) DirectBuyers(ctx context.Context, product uint32, each func(buyer string) error) error {
 	return s.read(ctx, "list buyers", func(ctx context.Context, r *session) error {
 		return r.query(ctx, sqlDirectBuyers(r.dialect), []any{product}, func(row scanner) error {
@@ -95,7 +95,7 @@ func checkDirect(p *seckill.Product, req *store.SellRequest) error {
 	return nil
 }
 
-// counter decides the claims of one request.
+// directSale decides the claims of one request.
 type directSale struct {
 	product     *seckill.Product
 	expireAfter time.Duration

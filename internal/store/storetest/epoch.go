@@ -169,7 +169,7 @@ func handedKeys(t *testing.T, s *suite) {
 	must(t, s.Store.Fail(t.Context(), []store.Item{lost}, seckill.ReasonLost))
 	s.cancel(t, s.buy(t, s.preheated(t), "cancelled", key("k1"))) // of another product
 	p = s.takeOver(t, p.ID)
-	counted := s.cancel(t, s.buyOver(t, p, "counter", key("k1")))
+	counted := s.cancel(t, s.buyOver(t, p, "direct", key("k1")))
 
 	dead := map[seckill.OrderNo]seckill.Order{}
 	for _, no := range []seckill.OrderNo{cancelled.OrderNo, refunded.OrderNo, counted.OrderNo, over.Claim.OrderNo, lost.Claim.OrderNo} {

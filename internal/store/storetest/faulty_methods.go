@@ -22,7 +22,7 @@ func (f *Faulty) Sell(ctx context.Context, req store.SellRequest) (store.SellRes
 }
 
 func (f *Faulty) DirectBuyers(ctx context.Context, product uint32, each func(buyer string) error) error {
-	return tell(f, ctx, "CounterBuyers", func() error { return f.inner.DirectBuyers(ctx, product, each) })
+	return tell(f, ctx, "DirectBuyers", func() error { return f.inner.DirectBuyers(ctx, product, each) })
 }
 
 func (f *Faulty) Now(ctx context.Context) (time.Time, error) {

@@ -111,7 +111,7 @@ var releaseTests = []test{
 // reports of the same loss do nothing. A report about a witness that has changed since does
 // nothing either.
 func witnessLost(t *testing.T, s *suite) {
-	p, other, fresh, counter := s.preheated(t), s.preheated(t), s.create(t), s.preheated(t, direct)
+	p, other, fresh, sold := s.preheated(t), s.preheated(t), s.create(t), s.preheated(t, direct)
 	stream, beside := numbered("forgotten", int(p.ID)), numbered("forgotten", int(other.ID))
 	s.witness(t, p, stream, 7)
 	old := s.witnessOf(t, stream)
@@ -134,7 +134,7 @@ func witnessLost(t *testing.T, s *suite) {
 	lost(true, gone...)
 	lost(false, gone...)
 	equal(t, "marked before its first preheat", s.product(t, fresh.ID).Rebuilding, false)
-	equal(t, "marked without a ledger", s.product(t, counter.ID).Rebuilding, false)
+	equal(t, "marked without a ledger", s.product(t, sold.ID).Rebuilding, false)
 	equal(t, "witness", s.witnessOf(t, beside), queue.ID{})
 	s.witness(t, p, stream, 3)
 	equal(t, "witness of the stream that began anew", s.witnessOf(t, stream).Seq, 3)

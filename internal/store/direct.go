@@ -8,7 +8,7 @@ import (
 	"seckill/internal/ledger"
 )
 
-// Counter sells directly from the store: products of strategy direct always, other products
+// DirectSales sells directly from the store: products of strategy direct always, other products
 // after a takeover (protocol 5).
 type DirectSales interface {
 	// Sell decides a batch of claims of one product in one transaction, in order, with the
@@ -33,13 +33,13 @@ type DirectSales interface {
 	// changed then.
 	Sell(ctx context.Context, req SellRequest) (SellResult, error)
 
-	// CounterBuyers calls each with the buyers of all orders of a direct product, dead ones
+	// DirectBuyers calls each with the buyers of all orders of a direct product, dead ones
 	// too: a Sell may find them repeated or over the limit even if all is sold. A buyer may
 	// come several times. An error of each ends the walk and is returned.
 	DirectBuyers(ctx context.Context, product uint32, each func(buyer string) error) error
 }
 
-// SellRequest is one transaction of Counter.
+// SellRequest is one transaction of DirectSales.
 type SellRequest struct {
 	ProductID   uint32
 	Epoch       uint64 // the epoch that the caller knows
