@@ -101,7 +101,7 @@ type Product struct {
 	// Unlisted keeps the product out of the public list. Whoever knows its id can
 	// read and buy it all the same.
 	Unlisted bool
-	// Test marks a product of a rehearsal: it is bought as any other, and left out
+	// Test is set for a product of a rehearsal: it is bought as any other, and left out
 	// of the public list, of the events that others read, and of figures. It is
 	// set once, and only such a product can be deleted.
 	Test bool

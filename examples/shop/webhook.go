@@ -28,7 +28,7 @@ type Event struct {
 	Data    json.RawMessage `json:"data"`
 }
 
-// errMalformed marks an event that no retry can mend.
+// errMalformed is for an event that no retry can mend.
 var errMalformed = errors.New("malformed event")
 
 // read reads the event's data; an event without data leaves it empty.

@@ -109,8 +109,8 @@ func split(body []byte) (pairs []pair, err error) {
 	if at == len(body) || body[at] != '{' {
 		return nil, bad("the body must be a JSON object")
 	}
-	for mark := byte(','); mark != '}'; {
-		if mark != ',' {
+	for delimiter := byte(','); delimiter != '}'; {
+		if delimiter != ',' {
 			return nil, errNotJSON
 		}
 		if len(pairs) == MaxMembers {
@@ -118,13 +118,13 @@ func split(body []byte) (pairs []pair, err error) {
 		}
 		colon, after := nextDelimiter(body, at+1)
 		name := bytes.Trim(body[at+1:colon], blank)
-		if at, mark = colon, after; mark == '}' && len(name) == 0 && len(pairs) == 0 {
+		if at, delimiter = colon, after; delimiter == '}' && len(name) == 0 && len(pairs) == 0 {
 			break // {}
 		}
-		if mark != ':' {
+		if delimiter != ':' {
 			return nil, errNotJSON
 		}
-		at, mark = nextDelimiter(body, colon+1)
+		at, delimiter = nextDelimiter(body, colon+1)
 		pairs = append(pairs, pair{name, bytes.Trim(body[colon+1:at], blank)})
 	}
 	if len(bytes.TrimLeft(body[at+1:], blank)) > 0 {
@@ -133,9 +133,9 @@ func split(body []byte) (pairs []pair, err error) {
 	return pairs, nil
 }
 
-// nextMark is the next colon, comma or closing bracket outside strings and nested
+// nextDelimiter is the next colon, comma or closing bracket outside strings and nested
 // values, and its place. At the end of the body it is 0.
-func nextDelimiter(body []byte, i int) (at int, mark byte) {
+func nextDelimiter(body []byte, i int) (at int, delimiter byte) {
 	for depth := 0; i < len(body); i++ {
 		switch c := body[i]; c {
 		case '"':

@@ -43,10 +43,10 @@ type book struct {
 	// be read, as the ledger is damaged or a part of it away, is told, and the
 	// others are visited.
 	eachBuyer func(ctx context.Context, groups []ledgerredis.Group, visit func(group uint32, buyer string), unread func(group uint32, err error)) error
-	// fence puts a mark behind what a shared ledger has told instances, and says
+	// fence puts a barrier behind what a shared ledger has told instances, and says
 	// in how many places, and whether some of it may never be heard; nil where
 	// there is nobody to tell.
-	fence func(ctx context.Context, mark uint64) (places int, anew bool, err error)
+	fence func(ctx context.Context, barrier uint64) (places int, anew bool, err error)
 	// journal is the size of the embedded journal; nil where there is none.
 	journal func() (rows, bytes int64)
 	// outbox is the state of the streams; nil where there are none.

@@ -16,7 +16,7 @@ const (
 	demoProducts = 100_000
 	// demoTries is how often the next id is tried when one is used up.
 	demoTries = 1000
-	// demoRef marks products of a demo.
+	// demoRef is the ref of products of a demo.
 	demoRef = "demo"
 )
 

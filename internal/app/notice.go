@@ -108,10 +108,10 @@ func (p *parts) newFence() *notify.Fence {
 	})
 }
 
-// publishMark puts a mark behind the notes of the ledger. Where some of these may
+// publishBarrier puts a barrier behind the notes of the ledger. Where some of these may
 // never be heard, the buyers are read again.
-func (p *parts) publishBarrier(ctx context.Context, mark uint64) (places int, err error) {
-	places, anew, err := p.book.fence(ctx, mark)
+func (p *parts) publishBarrier(ctx context.Context, barrier uint64) (places int, err error) {
+	places, anew, err := p.book.fence(ctx, barrier)
 	if anew {
 		p.memory.Doubt()
 		ask(p.hearing.rescan)

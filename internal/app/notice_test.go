@@ -133,12 +133,12 @@ func (c catalogue) CurrentProducts(context.Context) ([]seckill.Product, error) {
 
 // listeners is an instance that has others beside it, with three products: one
 // that the ledger sells, one that the store has taken over, and a direct one.
-func listeners(t *testing.T, publish func(mark uint64)) (p *parts, async, taken, direct *sale.Sale) {
+func listeners(t *testing.T, publish func(barrier uint64)) (p *parts, async, taken, direct *sale.Sale) {
 	t.Helper()
 	p = &parts{
 		log: slog.New(slog.DiscardHandler), hearing: newHearing(), memory: sale.NewMemory(), board: notify.Nobody{}, clock: sale.NewClock(nil, nil),
 	}
-	p.book.fence = func(_ context.Context, mark uint64) (int, bool, error) { publish(mark); return 1, false, nil }
+	p.book.fence = func(_ context.Context, barrier uint64) (int, bool, error) { publish(barrier); return 1, false, nil }
 	p.catalog = sale.NewCatalog(catalogue{
 		{ID: 1, Strategy: seckill.StrategyAsync}, {ID: 2, Strategy: seckill.StrategyAsync, Seller: seckill.SellerStore, StoreOpen: true}, {ID: 3, Strategy: seckill.StrategyDirect},
 	})
@@ -158,12 +158,12 @@ func listeners(t *testing.T, publish func(mark uint64)) (p *parts, async, taken,
 // The flag of what the ledger sells waits for its notes. What the store sells the
 // gate asks the store for.
 func TestWhatAFlagWaitsFor(t *testing.T) {
-	const hop = time.Millisecond // of a mark, to the board and back
+	const hop = time.Millisecond // of a barrier, to the board and back
 	virtual.Test(t, func(t *testing.T) {
 		var p *parts
-		p, async, taken, direct := listeners(t, func(mark uint64) {
+		p, async, taken, direct := listeners(t, func(barrier uint64) {
 			virtual.Sleep(hop)
-			p.hear(notify.Notice{Kind: notify.Fenced, Barrier: mark})
+			p.hear(notify.Notice{Kind: notify.Fenced, Barrier: barrier})
 		})
 		p.joined()
 		wait := func(d time.Duration) { <-time.After(d); synctest.Wait() }
@@ -175,12 +175,12 @@ func TestWhatAFlagWaitsFor(t *testing.T) {
 				}
 			}
 		}
-		mark := func() {
+		barrier := func() {
 			for _, s := range []*sale.Sale{async, taken, direct} {
 				s.RaiseSoldOut(time.Now())
 			}
 		}
-		mark()
+		barrier()
 		flags(false, true, true)
 		wait(hop)
 		flags(true, true, true)
@@ -193,7 +193,7 @@ func TestWhatAFlagWaitsFor(t *testing.T) {
 // nobody. It must not stand when they no longer do.
 func TestAFlagThatWasRaisedUnheardFallsWhenTheBoardIsJoined(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
-		p, on, _, _ := listeners(t, func(uint64) {}) // no mark comes back
+		p, on, _, _ := listeners(t, func(uint64) {}) // no barrier comes back
 		asked := time.Now()
 		on.RaiseSoldOut(asked)
 		if !on.SoldOut() {
@@ -214,7 +214,7 @@ func TestAFlagThatWasRaisedUnheardFallsWhenTheBoardIsJoined(t *testing.T) {
 		<-time.After(5 * time.Second)
 		synctest.Wait()
 		if on.SoldOut() {
-			t.Error("raised though no mark was heard")
+			t.Error("raised though no barrier was heard")
 		}
 	})
 }

@@ -140,7 +140,7 @@ func (t *troubles) watch(ctx context.Context, see func(context.Context, trouble)
 }
 
 // seeTo has a product in trouble recovered. What only the worker can see (a
-// store that is short, a queue that lost entries) it has marked in the store,
+// store that is short, a queue that lost entries) it has requested in the store,
 // for the epoch that it saw: a trouble that is older than the recovery finds a
 // live ledger here, and costs nothing.
 func (p *parts) seeTo(ctx context.Context, t trouble) {

@@ -20,7 +20,7 @@ func (p *parts) checkWitness(ctx context.Context) error {
 	guard := worker.Guard{Queue: p.queue, Store: p.store, OnTrouble: p.signals.raise}
 	lost, err := guard.Look(ctx)
 	if lost {
-		p.changed(0) // every product is marked by now
+		p.changed(0) // every product is due for recovery by now
 		// However long the look has taken: nothing more is sold from the old ledger.
 		refreshing, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTimeout)
 		defer cancel()

@@ -34,7 +34,7 @@ type publicKey struct {
 	// material is the RFC 7638 thumbprint: equal for equal keys, whatever their
 	// names.
 	material [sha256.Size]byte
-	// mark is the beginning of the material, by which tokens that the key has
+	// fingerprint is the beginning of the material, by which tokens that the key has
 	// signed are remembered. It is never 0.
 	fingerprint uint64
 	public      crypto.PublicKey

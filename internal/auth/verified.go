@@ -30,7 +30,7 @@ type bucket struct {
 }
 
 // entry is one token: 128 bytes without a pointer, which the collector need
-// not look at. The zero entry is free: no key has the mark 0.
+// not look at. The zero entry is free: no key has the fingerprint 0.
 type entry struct {
 	token          [sha256.Size]byte // SHA-256 of the whole of it, signature included
 	buyer          [seckill.MaxBuyerBytes]byte
@@ -51,14 +51,14 @@ func (v *verified) bucket(token *[sha256.Size]byte) *bucket {
 	return &v.buckets[binary.LittleEndian.Uint64(token[:])&uint64(len(v.buckets)-1)]
 }
 
-// find copies out what is known of a token that the key of the mark has
+// find copies out what is known of a token that the key of the fingerprint has
 // signed. Dates are the caller's to check.
-func (v *verified) find(token *[sha256.Size]byte, mark uint64, found *entry) bool {
+func (v *verified) find(token *[sha256.Size]byte, fingerprint uint64, found *entry) bool {
 	bucket := v.bucket(token)
 	bucket.Lock()
 	defer bucket.Unlock()
 	for i := range bucket.entries {
-		if e := &bucket.entries[i]; e.fingerprint == mark && e.token == *token {
+		if e := &bucket.entries[i]; e.fingerprint == fingerprint && e.token == *token {
 			*found = *e
 			return true
 		}
@@ -66,10 +66,10 @@ func (v *verified) find(token *[sha256.Size]byte, mark uint64, found *entry) boo
 	return false
 }
 
-// keep remembers a token that the key of the mark has signed. Tokens that
+// keep remembers a token that the key of the fingerprint has signed. Tokens that
 // expired by ended may be displaced: they are refused now.
-func (v *verified) keep(token *[sha256.Size]byte, mark uint64, c *claims, ended int64) {
-	e := entry{token: *token, exp: c.exp, notBefore: c.notBefore(), fingerprint: mark}
+func (v *verified) keep(token *[sha256.Size]byte, fingerprint uint64, c *claims, ended int64) {
+	e := entry{token: *token, exp: c.exp, notBefore: c.notBefore(), fingerprint: fingerprint}
 	e.length = uint64(copy(e.buyer[:], c.subject))
 	bucket := v.bucket(token)
 	bucket.Lock()

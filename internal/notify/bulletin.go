@@ -25,9 +25,9 @@ const (
 	// BuyersAccepted: the ledger has accepted these buyers of the group. It says
 	// so itself: nobody posts it.
 	BuyersAccepted Kind = "accepted"
-	// Marked: what was published before the mark was heard before it, from one of
+	// Fenced: what was published before the barrier was heard before it, from one of
 	// the places where the ledger is. Nobody posts it; see Fence.
-	Fenced Kind = "mark"
+	Fenced Kind = "fence"
 	// DutyDue: the named duty has something to do now.
 	DutyDue Kind = "duty"
 )

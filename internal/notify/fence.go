@@ -20,20 +20,20 @@ const (
 
 // FenceOptions are a fence's surroundings.
 type FenceOptions struct {
-	// Publish puts a mark behind all notices, and says in how many places. It
+	// Publish puts a barrier behind all notices, and says in how many places. It
 	// returns when ctx ends.
-	Publish func(ctx context.Context, mark uint64) (places int, err error)
-	// Random makes the marks.
+	Publish func(ctx context.Context, barrier uint64) (places int, err error)
+	// Random makes the barriers.
 	Random func() uint64
-	// OnFailed is told of a mark that did not come back in time. Those who waited
+	// OnFailed is told of a barrier that did not come back in time. Those who waited
 	// for it wait no more.
 	OnFailed func(err error)
 }
 
 // Fence tells when this instance has heard what others told before. It has a
-// mark published behind their notices, in every place where these are, and what
-// waits is done when the marks have come back: each place tells in order. One
-// mark is under way at a time; whoever comes meanwhile waits for the next, which
+// barrier published behind their notices, in every place where these are, and what
+// waits is done when the barriers have come back: each place tells in order. One
+// barrier is under way at a time; whoever comes meanwhile waits for the next, which
 // alone is certainly behind what they mean.
 type Fence struct {
 	opt    FenceOptions
@@ -68,10 +68,10 @@ func (f *Fence) Behind(product uint32, do func()) {
 	}
 }
 
-// Heard takes a mark that was heard, whosever it is.
-func (f *Fence) Heard(mark uint64) {
+// Heard takes a barrier that was heard, whosever it is.
+func (f *Fence) Heard(barrier uint64) {
 	f.mu.Lock()
-	ours := f.barrier == mark
+	ours := f.barrier == barrier
 	if ours {
 		f.heard++
 	}
@@ -136,20 +136,20 @@ func (f *Fence) take() (due []func()) {
 	return due
 }
 
-// pass publishes a mark and waits until it was heard in every place.
+// pass publishes a barrier and waits until it was heard in every place.
 func (f *Fence) pass(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()
-	mark := f.opt.Random()
+	barrier := f.opt.Random()
 	f.mu.Lock()
-	f.barrier, f.heard = mark, 0
+	f.barrier, f.heard = barrier, 0
 	f.mu.Unlock()
-	places, err := f.opt.Publish(ctx, mark)
+	places, err := f.opt.Publish(ctx, barrier)
 	if err != nil {
-		return fmt.Errorf("publish a mark: %w", err)
+		return fmt.Errorf("publish a barrier: %w", err)
 	}
 	if places == 0 {
-		return errors.New("publish a mark: there is no place for it")
+		return errors.New("publish a barrier: there is no place for it")
 	}
 	for {
 		f.mu.Lock()
@@ -160,7 +160,7 @@ func (f *Fence) pass(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("a mark was heard in %d of %d places: %w", heard, places, ctx.Err())
+			return fmt.Errorf("a barrier was heard in %d of %d places: %w", heard, places, ctx.Err())
 		case <-f.came:
 		}
 	}

@@ -13,14 +13,14 @@ import (
 	"seckill/test/virtual"
 )
 
-// places are where marks are published; each comes back when the test says so.
+// places are where barriers are published; each comes back when the test says so.
 type places struct {
 	*notify.Fence
-	mu     sync.Mutex
-	marks  []uint64
-	count  int
-	err    error
-	failed atomic.Int64
+	mu       sync.Mutex
+	barriers []uint64
+	count    int
+	err      error
+	failed   atomic.Int64
 }
 
 // fenced runs a fence over so many places while a test does.
@@ -28,10 +28,10 @@ func fenced(t *testing.T, count int) *places {
 	p := &places{count: count}
 	made := uint64(0)
 	p.Fence = notify.NewFence(notify.FenceOptions{
-		Publish: func(_ context.Context, mark uint64) (int, error) {
+		Publish: func(_ context.Context, barrier uint64) (int, error) {
 			p.mu.Lock()
 			defer p.mu.Unlock()
-			p.marks = append(p.marks, mark)
+			p.barriers = append(p.barriers, barrier)
 			return p.count, p.err
 		},
 		Random:   func() uint64 { made++; return made },
@@ -52,10 +52,10 @@ func (p *places) published() int {
 	synctest.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.marks)
+	return len(p.barriers)
 }
 
-// hears has the mark of the n-th fence come back so often.
+// hears has the barrier of the n-th fence come back so often.
 func (p *places) hears(n uint64, times int) {
 	for range times {
 		p.Heard(n)
@@ -87,7 +87,7 @@ func TestWhatWaitsIsDoneWhenEveryPlaceWasHeard(t *testing.T) {
 	})
 }
 
-// A mark that is under way may have been published before the notice that a
+// A barrier that is under way may have been published before the notice that a
 // newcomer means.
 func TestWhoComesDuringAFenceWaitsForTheNext(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {

@@ -158,7 +158,7 @@ func TestReplay_PromisesThatTheLedgerLostBecomeOrders(t *testing.T) {
 	storetest.CheckPromises(t, j.Store, 1)
 }
 
-// The rounds of an instance that sees the mark write its own promises.
+// The rounds of an instance that sees the request write its own promises.
 func TestReplay_AnotherInstanceRebuilds(t *testing.T) {
 	j := newJournalRig(t)
 	p := j.Open(t, 1, 100)
@@ -197,9 +197,9 @@ func TestReplay_HeldPromisesAreLeftToTheQueue(t *testing.T) {
 
 func TestReplay_AsksAgainAfterAnOutage(t *testing.T) {
 	for part, fail := range map[string]func(j *journalRig){
-		"ledger": func(j *journalRig) { j.Ledger.FailBefore("Held", 1) },
-		"store":  func(j *journalRig) { j.Store.FailBefore("OrdersByNo", 1) },
-		"mark":   func(j *journalRig) { j.Store.FailBefore("BeginRebuild", 1) },
+		"ledger":  func(j *journalRig) { j.Ledger.FailBefore("Held", 1) },
+		"store":   func(j *journalRig) { j.Store.FailBefore("OrdersByNo", 1) },
+		"request": func(j *journalRig) { j.Store.FailBefore("BeginRebuild", 1) },
 	} {
 		t.Run(part, func(t *testing.T) {
 			j := newJournalRig(t)
@@ -214,7 +214,7 @@ func TestReplay_AsksAgainAfterAnOutage(t *testing.T) {
 			if j.missing != 10 || j.Len() != 10 {
 				t.Errorf("%d missing, %d remembered", j.missing, j.Len())
 			}
-			j.settle(t) // the product is marked now
+			j.settle(t) // the product is due now
 			if got := j.statuses(t, lost); got[seckill.OrderPending] != 10 {
 				t.Errorf("orders %v", got)
 			}

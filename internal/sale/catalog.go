@@ -40,7 +40,7 @@ type Sale struct {
 	catalog   *Catalog
 	terms     atomic.Pointer[seckill.Product]
 	switching sync.Mutex           // between promising in an epoch, and learning of the next
-	calm      atomic.Pointer[calm] // nil unless the product is marked for a rebuild
+	calm      atomic.Pointer[calm] // nil unless the product is due for a rebuild
 	empty     flag                 // of which everybody may be told
 	flag      flag                 // by which people are turned away
 	calls     underway

@@ -64,7 +64,7 @@ func TestADirectSaleHasNothingToRecover(t *testing.T) {
 	p := r.Open(t, 1, 5, rig.Strategy(seckill.StrategyDirect))
 	_, err := r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 	rig.Refused(t, err, seckill.CodeWrongState)
-	// A lost queue marks every product; the keeper finds this one sound.
+	// A lost queue makes every product due for recovery; the keeper finds this one sound.
 	rig.Must(t, r.Store.BeginRebuild(t.Context(), 1, p.Epoch))
 	rig.Must(t, round(t, r, keeper(r)))
 	if now := r.Stored(t, 1); now.Rebuilding || now.Epoch != p.Epoch {

@@ -76,7 +76,7 @@ func (f *flag) news() bool {
 	return (told == 0 || now-told >= int64(tellEvery)) && f.told.CompareAndSwap(told, now)
 }
 
-// MarkSoldOut raises the sold-out flag for the second that follows asked, the
+// RaiseSoldOut raises the sold-out flag for the second that follows asked, the
 // instant before the ledger was asked and said that no unit is free.
 func (s *Sale) RaiseSoldOut(asked time.Time) {
 	if s.flag.news() {

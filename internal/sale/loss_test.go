@@ -21,7 +21,7 @@ func oneOfSeveral(t *testing.T, r *rig.Rig) *sale.Lifecycle {
 	})
 }
 
-// markAll marks products for a recovery, as who notices a loss of the queue does.
+// requestRebuilds makes products due for recovery, as who notices a loss of the queue does.
 func requestRebuilds(t *testing.T, r *rig.Rig, products uint32) {
 	t.Helper()
 	for id := uint32(1); id <= products; id++ {
@@ -29,7 +29,7 @@ func requestRebuilds(t *testing.T, r *rig.Rig, products uint32) {
 	}
 }
 
-// One after the other, products that were marked together take one wait.
+// One after the other, products that became due together take one wait.
 func TestRecover_ProductsOfOneLossShareTheWait(t *testing.T) {
 	t.Parallel()
 	const products = 5
@@ -51,7 +51,7 @@ func TestRecover_ProductsOfOneLossShareTheWait(t *testing.T) {
 }
 
 // A product that another instance still writes promises of is waited for, however
-// long ago it was marked.
+// long ago it became due.
 func TestRecover_OrdersAfterASharedMarkAreWaitedFor(t *testing.T) {
 	t.Parallel()
 	r := rig.New(t)

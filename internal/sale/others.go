@@ -19,20 +19,20 @@ const (
 	unreadMost = 1500 * time.Millisecond
 )
 
-// calm is since when this instance has seen a product marked for a rebuild and
+// calm is since when this instance has seen a product due for a rebuild and
 // no order of it written.
 type calm struct {
 	epoch, version uint64
 	since          time.Time
 }
 
-// watchMark notes how long a product has been calm, by the terms of two readings
+// watchRebuild notes how long a product has been calm, by the terms of two readings
 // of the catalogue that ended gap apart, the second one now.
 //
-// Only a mark that this instance has seen appear within an epoch counts: such a
-// mark stays until the next epoch. One that was there when the epoch began is of
-// its rebuild. It may have been taken back, promises made, and another set,
-// between the two readings.
+// Only a rebuild that this instance has seen become due within an epoch counts:
+// it stays due until the next epoch. One that was due when the epoch began may
+// have been done, promises made, and another become due, between the two
+// readings.
 func (s *Sale) watchRebuild(before, after *seckill.Product, now time.Time, gap time.Duration) {
 	last := s.calm.Load()
 	switch {
@@ -46,14 +46,14 @@ func (s *Sale) watchRebuild(before, after *seckill.Product, now time.Time, gap t
 }
 
 // awaitOthers gives other instances the time to write what they have promised,
-// from when the product was marked, whoever marked it: as long as orders of it
+// from when the rebuild became due, whoever requested it: as long as orders of it
 // are written, and a while longer. What is promised and not written by the
 // snapshot may find its unit sold when it is adopted.
 //
-// A loss of the queue's entries marks all products in one transaction, so that
-// they wait together: those whose turn comes later have waited by then. All who
+// A loss of the queue's entries makes all products due in one transaction, so
+// that they wait together: those whose turn comes later have waited by then. All who
 // wait share the catalogue's readings.
-func (d *Lifecycle) awaitOthers(ctx context.Context, p *seckill.Product, marked time.Time) {
+func (d *Lifecycle) awaitOthers(ctx context.Context, p *seckill.Product, due time.Time) {
 	// Before a sale nothing was promised. After it nothing is sold: whatever was
 	// promised finds its unit whenever it is adopted.
 	if window := p.Window(d.clock.Now()); !d.others || window == seckill.CodeNotStarted || window == seckill.CodeEnded {
@@ -63,7 +63,7 @@ func (d *Lifecycle) awaitOthers(ctx context.Context, p *seckill.Product, marked 
 	defer cancel()
 	ticker := time.NewTicker(othersPoll)
 	defer ticker.Stop()
-	version, moved := p.Version, marked
+	version, moved := p.Version, due
 	for {
 		err := d.catalog.Refresh(ctx)
 		if s := d.catalog.Find(p.ID); err == nil && s != nil {

@@ -126,7 +126,7 @@ func (d *Lifecycle) rebuild(ctx context.Context, p seckill.Product, actor store.
 
 // openBuilt opens a ledger that was installed.
 func (d *Lifecycle) openBuilt(ctx context.Context, p *seckill.Product, started time.Time) error {
-	// Before anything is sold that could be lost again: a mark for that must stay.
+	// Before anything is sold that could be lost again: a request for that must stay.
 	switch err := d.store.EndRebuild(ctx, p.ID, p.Epoch); {
 	case errors.Is(err, store.ErrEpoch):
 		return seckill.Errorf(seckill.CodeBusy, "open product %d: %w", p.ID, err)
@@ -186,7 +186,7 @@ func (d *Lifecycle) prepare(ctx context.Context, p *seckill.Product, seller seck
 	if err := d.store.BeginRebuild(ctx, p.ID, p.Epoch); err != nil {
 		return err
 	}
-	marked := time.Now()
+	due := time.Now()
 	d.peers.ProductChanged(p.ID) // the others answer busy meanwhile
 	d.closeShards(ctx, p)
 	if written, err := d.writeQueued(ctx, p, seller); err != nil {
@@ -194,7 +194,7 @@ func (d *Lifecycle) prepare(ctx context.Context, p *seckill.Product, seller seck
 	}
 	d.reofferAll(ctx, p.ID)
 	if !p.StoreOpen { // else all instances have written their promises
-		d.awaitOthers(ctx, p, marked)
+		d.awaitOthers(ctx, p, due)
 	}
 	d.checkWitness(ctx)
 	return nil

@@ -278,13 +278,13 @@ func TestARebuildThatWasOvertakenSaysSo(t *testing.T) {
 		t.Errorf("%v, without %q", err, want)
 	}
 	if now := r.Stored(t, 1); !now.Rebuilding {
-		t.Error("the product is not marked for the next try")
+		t.Error("the product is not due for the next try")
 	}
 }
 
-// From the opening on units are sold, confirmed and perhaps lost again. A mark
+// From the opening on units are sold, confirmed and perhaps lost again. A request
 // for that, made while the rebuild ends, is not the rebuild's to take back.
-func TestAMarkForALossAfterTheRebuildStays(t *testing.T) {
+func TestRecover_KeepsARequestOfAfterTheRebuild(t *testing.T) {
 	r := rig.New(t)
 	p := r.Open(t, 1, 5)
 	open, opened := r.Ledger.Block("Open"), r.Ledger.Calls("Open")
@@ -299,11 +299,11 @@ func TestAMarkForALossAfterTheRebuildStays(t *testing.T) {
 	open()
 	rig.Must(t, <-rebuilt)
 	if now := r.Stored(t, 1); now.Epoch != p.Epoch+1 || !now.Rebuilding {
-		t.Errorf("the product has epoch %d, marked %v", now.Epoch, now.Rebuilding)
+		t.Errorf("the product has epoch %d, rebuilding %v", now.Epoch, now.Rebuilding)
 	}
 	rig.Must(t, round(t, r, keeper(r)))
 	if now := live(t, r, 1); now.Epoch != p.Epoch+2 {
-		t.Errorf("the marked product was rebuilt to epoch %d", now.Epoch)
+		t.Errorf("the product that is due was rebuilt to epoch %d", now.Epoch)
 	}
 }
 
@@ -318,7 +318,7 @@ func TestARebuildThatDiesIsHealedByTheNextRound(t *testing.T) {
 		"before the open":            func(r *rig.Rig) { r.Ledger.FailBefore("Open", 1) },
 		"after the open":             func(r *rig.Rig) { r.Ledger.FailAfter("Open", 1) },
 		"before the end":             func(r *rig.Rig) { r.Store.FailBefore("EndRebuild", 1) },
-		"after the first mark":       func(r *rig.Rig) { r.Store.FailAfter("BeginRebuild", 1) },
+		"after the first request":    func(r *rig.Rig) { r.Store.FailAfter("BeginRebuild", 1) },
 		"before the state was read":  func(r *rig.Rig) { r.Store.FailBefore("Product", 1) },
 		"while the shard was closed": func(r *rig.Rig) { r.Ledger.FailBefore("Close", 1) },
 	}

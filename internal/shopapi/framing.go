@@ -15,7 +15,7 @@ import (
 // of them. Four it reads in its own way: a body in chunks, a header that goes on
 // in the next line, lines that end in LF alone, and a header that is given twice.
 // The refusal has two halves: the header is looked at while it is
-// whole, and marks the connection; the request is refused when it is routed. How
+// whole, and the result is kept with the connection; the request is refused when it is routed. How
 // the request line ended is nowhere in the header: the connection looks for that.
 //
 // fasthttp never reads chunks: it ends their trailers at LF too, unfolds those, and

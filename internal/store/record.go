@@ -103,7 +103,7 @@ type Reconciliation struct {
 // Feed reads events and the audit.
 type Feed interface {
 	// Events lists events with ids above after, in order. It never skips an event that commits
-	// later. Events of test products are included, and marked as such. Data is nil for events
+	// later. Events of test products are included, and named as such. Data is nil for events
 	// of an order, for events from before version 8 of the tables, and where the column holds
 	// no JSON.
 	Events(ctx context.Context, after int64, limit int) ([]seckill.Event, error)

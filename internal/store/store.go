@@ -452,7 +452,7 @@ type Releases interface {
 	// forever, because the stream now counts from below it.
 	//
 	// In the same transaction all current products that were preheated and that their ledger
-	// sells are marked for recovery. Kept become the new witnesses: the ids that the older
+	// sells are due for recovery. Kept become the new witnesses: the ids that the older
 	// queue still has of these streams. Without them the store would look like an older copy
 	// than the queue.
 	WitnessLost(ctx context.Context, lost, kept []queue.ID) (bool, error)

@@ -72,8 +72,8 @@ func TestAck_LostEntriesThatAreConfirmedAreNotHeld(t *testing.T) {
 // lossStore has witnesses, and counts how often a loss is recorded.
 type lossStore struct {
 	Store
-	known []queue.ID
-	marks int
+	known    []queue.ID
+	requests int
 }
 
 func (s *lossStore) Witness(context.Context) ([]queue.ID, error) { return s.known, nil }
@@ -85,7 +85,7 @@ func (s *lossStore) Products(context.Context, store.ProductFilter) ([]seckill.Pr
 }
 
 func (s *lossStore) WitnessLost(_ context.Context, lost, _ []queue.ID) (bool, error) {
-	s.marks++
+	s.requests++
 	s.known = slices.DeleteFunc(slices.Clone(s.known), func(known queue.ID) bool { return slices.Contains(lost, known) })
 	return true, nil
 }
@@ -103,7 +103,7 @@ func TestQueueLost_ManyStreamsAreOneRecovery(t *testing.T) {
 	if err := w.queueLost(t.Context()); !errors.Is(err, errAway) {
 		t.Error(err)
 	}
-	if s.marks != 1 || told != 1 || len(s.known) != 0 || len(w.witness) != 0 {
-		t.Errorf("recorded %d times, reported %d times; witnesses left: store %v, worker %v", s.marks, told, s.known, w.witness)
+	if s.requests != 1 || told != 1 || len(s.known) != 0 || len(w.witness) != 0 {
+		t.Errorf("recorded %d times, reported %d times; witnesses left: store %v, worker %v", s.requests, told, s.known, w.witness)
 	}
 }

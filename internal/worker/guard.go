@@ -53,7 +53,7 @@ func (g *Guard) requestRebuilds(ctx context.Context) error {
 	for i := range products {
 		if p := &products[i]; p.Epoch > 0 {
 			if err := g.Store.BeginRebuild(ctx, p.ID, p.Epoch); err != nil {
-				return fmt.Errorf("mark product %d for recovery: %w", p.ID, err)
+				return fmt.Errorf("request the recovery of product %d: %w", p.ID, err)
 			}
 		}
 	}

@@ -39,7 +39,7 @@ func TestGuard_LossIsOneRecoveryOfEveryProduct(t *testing.T) {
 	}
 	for id, want := range map[uint32]bool{1: true, 2: true, 3: false} {
 		if got := c.Stored(t, id).Rebuilding; got != want {
-			t.Errorf("product %d is marked: %v", id, got)
+			t.Errorf("product %d is due for recovery: %v", id, got)
 		}
 	}
 	for id := uint32(1); id <= 2; id++ {
@@ -62,7 +62,7 @@ func TestGuard_LossIsOneRecoveryOfEveryProduct(t *testing.T) {
 	}
 	for id := uint32(1); id <= 2; id++ {
 		if p := c.Stored(t, id); p.Epoch != 2 || p.Rebuilding {
-			t.Errorf("product %d has epoch %d, marked %v", id, p.Epoch, p.Rebuilding)
+			t.Errorf("product %d has epoch %d, rebuilding %v", id, p.Epoch, p.Rebuilding)
 		}
 		storetest.CheckPromises(t, c.Store, id)
 	}

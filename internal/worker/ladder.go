@@ -76,7 +76,7 @@ func (w *Retrier) retryLetters(ctx context.Context, letters []store.Letter) erro
 }
 
 // retryOne tries one letter. If the store is away, the round ends. If the store
-// is short, the product is marked for recovery, and the letter returns ErrLater
+// is short, the product is due for recovery, and the letter returns ErrLater
 // so that it does not hide the letters behind it. Neither case counts as an
 // attempt.
 func (w *Retrier) retryOne(ctx context.Context, letter store.Letter) error {

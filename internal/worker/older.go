@@ -15,7 +15,7 @@ var ErrStoreOlder = errors.New(alert.StoreOlder.Text)
 // checkStore detects that an older copy of the store was restored beside a
 // newer queue. Then an acknowledgement has carried a witness that the store
 // does not have, and the ledger holds units of orders that are gone. Every
-// product is marked for recovery, so its ledger is built from the store.
+// product is due for recovery, so its ledger is built from the store.
 //
 // The loss counts once: the store then takes over the witness of the queue. If
 // that fails, the next start reports the loss again.

@@ -121,7 +121,7 @@ func TestGuard_LookFindsAQueueThatWasSetBack(t *testing.T) {
 		}
 		lost, err := guard.Look(t.Context())
 		if err != nil || lost != want || c.Stored(t, 1).Rebuilding != (round > 0) {
-			t.Errorf("round %d: lost %v, marked %v, %v", round, lost, c.Stored(t, 1).Rebuilding, err)
+			t.Errorf("round %d: lost %v, rebuilding %v, %v", round, lost, c.Stored(t, 1).Rebuilding, err)
 		}
 	}
 	if told != 1 {

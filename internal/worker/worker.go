@@ -359,7 +359,7 @@ func (w *Worker) requestRecovery(ctx context.Context, product uint32, epoch uint
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeDeadline)
 	defer cancel()
 	if err := w.store.BeginRebuild(ctx, product, epoch); err != nil {
-		w.opt.Logger.Warn("product not marked for recovery; its entries will be tried again", "product", product, "error", err)
+		w.opt.Logger.Warn("product not due for recovery; its entries will be tried again", "product", product, "error", err)
 	}
 	w.opt.OnTrouble(product, cause)
 }

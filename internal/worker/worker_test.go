@@ -277,7 +277,7 @@ func TestShortStore_CostsOneEpoch(t *testing.T) {
 	c.start(t)
 	rig.Until(t, "recovery is requested twice", func() bool { return len(c.troubled()) >= 2 })
 	if !c.Stored(t, 1).Rebuilding {
-		t.Fatal("the product is not marked for recovery")
+		t.Fatal("the product is not due for recovery")
 	}
 	recovered, err := c.Lifecycle.RecoverIfLost(t.Context(), 1)
 	rig.Must(t, err)
@@ -302,7 +302,7 @@ func TestShortStore_CostsOneEpoch(t *testing.T) {
 }
 
 // A lost journal starts its numbers again. The loss is reported once, every
-// product is marked for recovery, and then work goes on.
+// product is due for recovery, and then work goes on.
 func TestQueueLost_LostWitnessIsReportedOnceAndRecovered(t *testing.T) {
 	c := newFixture(t)
 	p := c.Open(t, 1, 10)
@@ -316,7 +316,7 @@ func TestQueueLost_LostWitnessIsReportedOnceAndRecovered(t *testing.T) {
 	p, err := c.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	nos := c.Buy(t, p, "d")
-	c.Store.FailBefore("WitnessLost", 1) // the mark must not be skipped
+	c.Store.FailBefore("WitnessLost", 1) // the request must not be skipped
 	c.newWorker()
 	c.start(t)
 	c.waitDrained(t)
@@ -327,7 +327,7 @@ func TestQueueLost_LostWitnessIsReportedOnceAndRecovered(t *testing.T) {
 		t.Errorf("recovery requests were %+v", got)
 	}
 	if !c.Stored(t, 1).Rebuilding {
-		t.Error("the product is not marked for recovery")
+		t.Error("the product is not due for recovery")
 	}
 
 	// The next start finds nothing lost.

@@ -71,11 +71,11 @@ func (s *shop) purchase(buyer string) string {
 	return "POST " + buyPath + " HTTP/1.1\r\nHost: shop\r\n" + s.signIn(buyer) + "Content-Length: 2\r\n\r\n{}"
 }
 
-// echo is an ordinary request whose answer names its mark, and no other has it.
-func (s *shop) echo() (text, mark string) {
-	mark = fmt.Sprintf("m%08d", s.echoID.Add(1))
-	body := fmt.Sprintf(`{"%s":1,"%[1]s":1}`, mark)
-	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: shop\r\n%sContent-Length: %d\r\n\r\n%s", buyPath, s.login, len(body), body), mark
+// echo is an ordinary request whose answer names its id, and no other has it.
+func (s *shop) echo() (text, id string) {
+	id = fmt.Sprintf("m%08d", s.echoID.Add(1))
+	body := fmt.Sprintf(`{"%s":1,"%[1]s":1}`, id)
+	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: shop\r\n%sContent-Length: %d\r\n\r\n%s", buyPath, s.login, len(body), body), id
 }
 
 func (s *shop) orders(buyer string) int {
@@ -153,7 +153,7 @@ func (c *conn) read(method string, within time.Duration) (answer, error) {
 
 // ask sends an echo and reports what is wrong with its answer.
 func (c *conn) ask(s *shop) (last bool, err error) {
-	text, mark := s.echo()
+	text, id := s.echo()
 	if _, err := io.WriteString(c, text); err != nil {
 		return false, err
 	}
@@ -161,8 +161,8 @@ func (c *conn) ask(s *shop) (last bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if got.status != http.StatusBadRequest || !strings.Contains(got.body, mark) {
-		return false, fmt.Errorf("the request with mark %s got the answer %d %s", mark, got.status, got.body)
+	if got.status != http.StatusBadRequest || !strings.Contains(got.body, id) {
+		return false, fmt.Errorf("the request with id %s got the answer %d %s", id, got.status, got.body)
 	}
 	return got.last, nil
 }

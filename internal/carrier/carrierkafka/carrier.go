@@ -76,7 +76,7 @@ func (c *Carrier) checkGroup(ctx context.Context) error {
 	return nil
 }
 
-// setup marks an error that waiting does not mend.
+// setup is an error that waiting does not mend.
 func setup(err error) error {
 	if kafkaclient.Permanent(err) {
 		return fmt.Errorf("%w: %w", carrier.ErrSetup, err)

@@ -253,7 +253,7 @@ func (c *consumer) take(most int) (got []carrier.Delivery, changed <-chan struct
 	return got, c.changed, c.ended
 }
 
-// settle marks deliveries. Those of partitions that were lost are ignored.
+// settle settles deliveries. Those of partitions that were lost are ignored.
 func (c *consumer) settle(deliveries []carrier.Delivery) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -300,7 +300,7 @@ func (r *relay) which(is func(*holding) bool) (some []*holding) {
 	return some
 }
 
-// forgetSettled drops the entries that somebody has acknowledged, and marks those
+// forgetSettled drops the entries that somebody has acknowledged, and notes those
 // of which the outbox does not say it.
 func (r *relay) forgetSettled(ctx context.Context, all []*holding, now time.Time) {
 	deliveries := make([]queue.Delivery, len(all))

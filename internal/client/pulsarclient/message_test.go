@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// repack frames metadata and a body behind a mark.
-func repack(mark []byte, metadata fields, body string) []byte {
+// repack frames metadata and a body behind a magic number.
+func repack(magic []byte, metadata fields, body string) []byte {
 	rest := binary.BigEndian.AppendUint32(nil, uint32(len(metadata)))
 	rest = append(append(rest, metadata...), body...)
-	framed := binary.BigEndian.AppendUint32(bytes.Clone(mark), crc32.Checksum(rest, castagnoli))
+	framed := binary.BigEndian.AppendUint32(bytes.Clone(magic), crc32.Checksum(rest, castagnoli))
 	return append(framed, rest...)
 }
 
@@ -56,7 +56,7 @@ func TestReadMessage_TakesOthersForPoison(t *testing.T) {
 	good := sentBy(t, &Outgoing{Key: "k", Body: []byte("body")})
 	wrong := bytes.Clone(good)
 	wrong[len(wrong)-1]++
-	mark := good[:magicBytes]
+	magic := good[:magicBytes]
 	plain := fields(nil).text(1, "p")
 	for _, c := range []struct {
 		name, want string
@@ -68,20 +68,20 @@ func TestReadMessage_TakesOthersForPoison(t *testing.T) {
 		{"too large", "too large", good, false, false},
 		{"cut", "cut", good[:checksumBytes+3], false, true},
 		{"nothing", "cut", nil, true, true},
-		{"metadata beyond the end", "cut", repack(mark, plain, "")[:checksumBytes+wordBytes], true, true},
-		{"unreadable metadata", "unreadable", repack(mark, fields("\xff\xff\xff"), "body"), true, true},
-		{"long key", "metadata is too large", repack(mark, plain.text(6, strings.Repeat("k", maxKey+1)), ""), true, false},
-		{"long metadata", "metadata is too large", repack(mark, plain.pair(4, "x", strings.Repeat("x", maxMetadata)), ""), true, false},
-		{"negative batch", "batch", repack(mark, plain.number(11, 1<<32-5), ""), true, true},
-		{"huge batch", "batch", repack(mark, plain.number(11, 1<<31-1), ""), true, true},
-		{"batch of one", "batch", repack(mark, plain.number(11, 1), ""), true, false},
+		{"metadata beyond the end", "cut", repack(magic, plain, "")[:checksumBytes+wordBytes], true, true},
+		{"unreadable metadata", "unreadable", repack(magic, fields("\xff\xff\xff"), "body"), true, true},
+		{"long key", "metadata is too large", repack(magic, plain.text(6, strings.Repeat("k", maxKey+1)), ""), true, false},
+		{"long metadata", "metadata is too large", repack(magic, plain.pair(4, "x", strings.Repeat("x", maxMetadata)), ""), true, false},
+		{"negative batch", "batch", repack(magic, plain.number(11, 1<<32-5), ""), true, true},
+		{"huge batch", "batch", repack(magic, plain.number(11, 1<<31-1), ""), true, true},
+		{"batch of one", "batch", repack(magic, plain.number(11, 1), ""), true, false},
 	} {
 		m := readMessage(MessageID{}, c.payload, c.whole)
 		if !strings.Contains(m.Poison, c.want) || m.isOdd != c.odd || m.Body != nil || m.Size != messageSelf {
 			t.Errorf("%s: poison %q, odd %v, %d bytes", c.name, m.Poison, m.isOdd, m.Size)
 		}
 	}
-	if m := readMessage(MessageID{}, repack(mark, plain.number(11, 1000), ""), true); m.permits != 1000 {
+	if m := readMessage(MessageID{}, repack(magic, plain.number(11, 1000), ""), true); m.permits != 1000 {
 		t.Errorf("a batch of 1000 takes %d permits", m.permits)
 	}
 }

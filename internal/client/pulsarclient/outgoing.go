@@ -28,8 +28,8 @@ func (o *Outgoing) head() int {
 	return n
 }
 
-// A message is [checksum mark][CRC-32C of the rest][size of metadata][metadata]
-// [body]. A broker may put [entry mark][size][entry metadata] before it.
+// A message is [checksum magic][CRC-32C of the rest][size of metadata][metadata]
+// [body]. A broker may put [entry magic][size][entry metadata] before it.
 const (
 	checksumMagic = 0x0e01
 	entryMagic    = 0x0e02

@@ -27,7 +27,7 @@ const (
 	deafAfter      = 2 * time.Second
 	publishTimeout = time.Second
 	rejoinPause    = 200 * time.Millisecond
-	// markBytes is the length of a fence's mark.
+	// barrierBytes is the length of a fence's barrier.
 	barrierBytes = 8
 )
 

@@ -25,14 +25,14 @@ type hearing struct {
 	joined chan struct{}
 }
 
-// hears listens at one place, and has its marks published by a ledger.
+// hears listens at one place, and has its barriers published by a ledger.
 func hears(t *testing.T, at redisclient.Place, prefix string, by *ledgerredis.Ledger) *hearing {
 	t.Helper()
 	board := notifyredis.New(notifyredis.Options{Place: at, Name: "b", Prefix: prefix, Tag: 2, Logger: quiet})
 	h := &hearing{known: make(chan uint64, 1000), joined: make(chan struct{}, 10)}
 	h.Fence = notify.NewFence(notify.FenceOptions{
-		Publish: func(ctx context.Context, mark uint64) (int, error) {
-			places, _, err := by.Fence(ctx, mark)
+		Publish: func(ctx context.Context, barrier uint64) (int, error) {
+			places, _, err := by.Fence(ctx, barrier)
 			return places, err
 		},
 		Random: rand.Uint64, OnFailed: func(err error) { t.Log(err) },

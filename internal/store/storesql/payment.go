@@ -144,7 +144,7 @@ func (s *Store) recordPayment(ctx context.Context, tx *session, notice *payment.
 	return store.PaymentExcess, s.oweRefund(ctx, tx, &money, excess, now)
 }
 
-// payOrder marks a pending order as paid.
+// payOrder sets a pending order to paid.
 func payOrder(ctx context.Context, tx *session, order *seckill.Order, now time.Time) error {
 	from := order.Status
 	if err := order.Pay(now); err != nil {

@@ -407,7 +407,7 @@ func announce(ctx context.Context, tx *session, p *productRow, kind seckill.Even
 	return true, writeCountedEvent(ctx, tx, p, kind, now)
 }
 
-// BeginRebuild marks the product as being rebuilt.
+// BeginRebuild sets the product to rebuilding.
 func (s *Store) BeginRebuild(ctx context.Context, id uint32, epoch uint64) error {
 	return s.change(ctx, "rebuilding", func(ctx context.Context, tx *session) error {
 		_, err := tx.exec(ctx, sqlBeginRebuild, id, epoch)
@@ -415,7 +415,7 @@ func (s *Store) BeginRebuild(ctx context.Context, id uint32, epoch uint64) error
 	})
 }
 
-// EndRebuild clears the mark.
+// EndRebuild clears that.
 func (s *Store) EndRebuild(ctx context.Context, id uint32, epoch uint64) error {
 	return s.change(ctx, "rebuilding", func(ctx context.Context, tx *session) error {
 		p, err := s.readToChange(ctx, tx, id)

@@ -17,14 +17,14 @@ func TestWitnessLost_LocksProductsInTheCommonOrder(t *testing.T) {
 	member := sale(t, s, 1, func(p *seckill.Product) { p.ID, p.Group = owner.ID+1, owner.ID })
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	marked := make(chan error, 1)
+	requested := make(chan error, 1)
 	err := s.db.write(ctx, func(tx *session) error {
 		if err := lockRow(ctx, tx, member.ID); err != nil {
 			return err
 		}
 		go func() {
 			_, err := s.WitnessLost(ctx, nil, nil)
-			marked <- err
+			requested <- err
 		}()
 		waitForLock(ctx, t, s)
 		_, err := tx.row(ctx, sqlLockProduct+` FOR UPDATE NOWAIT`, []any{owner.ID}, new(uint32))
@@ -33,7 +33,7 @@ func TestWitnessLost_LocksProductsInTheCommonOrder(t *testing.T) {
 	if err != nil {
 		t.Errorf("the owner is locked by a transaction that waits for its member: %v", err)
 	}
-	if err := <-marked; err != nil {
+	if err := <-requested; err != nil {
 		t.Error(err)
 	}
 }

@@ -312,7 +312,7 @@ func rebuilding(t *testing.T, s *suite) {
 	equal(t, "rebuilding", p.Rebuilding, false)
 	for _, epoch := range []uint64{p.Epoch - 1, p.Epoch + 1} {
 		must(t, s.Store.BeginRebuild(t.Context(), p.ID, epoch))
-		equal(t, "rebuilding by the mark of another epoch", s.product(t, p.ID).Rebuilding, false)
+		equal(t, "rebuilding by the request of another epoch", s.product(t, p.ID).Rebuilding, false)
 	}
 	must(t, s.Store.BeginRebuild(t.Context(), p.ID, p.Epoch))
 	equal(t, "rebuilding", s.product(t, p.ID).Rebuilding, true)

@@ -124,7 +124,7 @@ func witnessLost(t *testing.T, s *suite) {
 		must(t, err)
 		equal(t, "noticed", noticed, want)
 		for _, of := range []seckill.Product{p, other} {
-			equal(t, "marked", s.product(t, of.ID).Rebuilding, want)
+			equal(t, "rebuilding", s.product(t, of.ID).Rebuilding, want)
 			must(t, s.Store.EndRebuild(t.Context(), of.ID, of.Epoch))
 		}
 	}
@@ -133,8 +133,8 @@ func witnessLost(t *testing.T, s *suite) {
 	gone := []queue.ID{s.witnessOf(t, stream), old, s.witnessOf(t, beside)}
 	lost(true, gone...)
 	lost(false, gone...)
-	equal(t, "marked before its first preheat", s.product(t, fresh.ID).Rebuilding, false)
-	equal(t, "marked without a ledger", s.product(t, sold.ID).Rebuilding, false)
+	equal(t, "rebuilding before its first preheat", s.product(t, fresh.ID).Rebuilding, false)
+	equal(t, "rebuilding without a ledger", s.product(t, sold.ID).Rebuilding, false)
 	equal(t, "witness", s.witnessOf(t, beside), queue.ID{})
 	s.witness(t, p, stream, 3)
 	equal(t, "witness of the stream that began anew", s.witnessOf(t, stream).Seq, 3)

@@ -244,7 +244,7 @@ var takeoverTests = []test{
 		must(t, s.Store.EndRebuild(t.Context(), first.ID, first.Epoch))
 		equal(t, "rebuilding", s.product(t, first.ID).Rebuilding, false)
 	}},
-	{"a product that was taken over is not marked for recovery", func(t *testing.T, s *suite) {
+	{"a product that was taken over is not due for recovery", func(t *testing.T, s *suite) {
 		p := s.takenOver(t)
 		s.unchanged(t, p.ID, func() { must(t, s.Store.BeginRebuild(t.Context(), p.ID, p.Epoch)) })
 		stream := numbered("lost", int(p.ID))

@@ -115,7 +115,7 @@ func (w *rawWriter) share(topic, subscription string) {
 	}
 }
 
-// checked puts mark, checksum and metadata before a body.
+// checked puts magic number, checksum and metadata before a body.
 func checked(metadata, body []byte) []byte {
 	rest := unchecked(metadata, body)
 	out := binary.BigEndian.AppendUint16(nil, 0x0e01)
