@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// windows is the naive rule that the limiter keeps: the log of everything that
+// slidingLog is the naive rule that the limiter keeps: the log of everything that
 // passed, and a look at every stretch of time that ends now.
 type slidingLog struct {
 	burst, interval int64

@@ -6,7 +6,7 @@ import (
 )
 
 // meter measures a rate over the last second: what was counted in the second
-// that runs, and of the one before the share that is still within the window.
+// that runs, and of the one before the share that is still within the last second.
 type meter struct {
 	mu                sync.Mutex
 	second            int64 // that runs, Unix

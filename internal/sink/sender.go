@@ -14,7 +14,7 @@ import (
 
 // Bounds of a sender.
 const (
-	// maxWindow is how many events a sender holds at once, and so how many are
+	// maxUnsettled is how many events a sender holds at once, and so how many are
 	// delivered again after it was killed.
 	maxUnsettled = 512
 	// maxRepeats is how many of the store's deliveries it holds beside them.
@@ -69,7 +69,7 @@ const (
 	lookEvery     = time.Second            // that a pausing sender looks for an operator's retry
 )
 
-// Store is what a sender needs of the store.
+// SenderStore is what a sender needs of the store.
 type SenderStore interface {
 	store.Deliveries
 	Events(ctx context.Context, after int64, limit int) ([]seckill.Event, error)
@@ -113,7 +113,7 @@ type Options struct {
 
 // Sender sends the events of the feed to one sink: at least once, and in order
 // per key. Its rounds are run by a duty. A sender that is killed at any point
-// repeats at most maxWindow deliveries.
+// repeats at most maxUnsettled deliveries.
 //
 // What a delivery waits for stands in the store; a sender remembers between
 // rounds only how the sink behaves.

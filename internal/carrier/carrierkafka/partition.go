@@ -42,7 +42,7 @@ func (p *partition) add(offset, next int64) {
 	p.last = next - 1
 }
 
-// settle settles a message. It returns how many messages at the window's beginning
+// settle settles a message. It returns how many messages at its beginning
 // are settled and were removed from it.
 func (p *partition) settle(offset int64) int {
 	i, found := slices.BinarySearchFunc(p.unsettled, offset, func(s slot, offset int64) int { return cmp.Compare(s.offset, offset) })

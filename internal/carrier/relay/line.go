@@ -18,7 +18,7 @@ type Outbox interface {
 	Relay(ctx context.Context, name string) (queue.Consumer, error)
 }
 
-// Store tells whether orders can be written.
+// Pinger tells whether orders can be written.
 type Pinger interface {
 	Ping(ctx context.Context) error
 }

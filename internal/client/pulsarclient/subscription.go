@@ -13,8 +13,8 @@ const (
 	// maxAck bounds the messages of one acknowledgement, so that it fits in a
 	// command.
 	maxAck = 1000
-	// windowMost is how many messages may be on the way from all partitions,
-	// windowLeast from each.
+	// permitsMost is how many messages may be on the way from all partitions,
+	// permitsLeast from each.
 	permitsMost  = 256
 	permitsLeast = 4
 	// leaveTimeout bounds the end of a consumer.
