@@ -2,6 +2,7 @@ package purchase
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"seckill"
@@ -20,26 +21,21 @@ type batcher struct {
 	unheard [lanesPerShard]unheard // by lane
 
 	prospect prospect
+	left     atomic.Int64 // free units by the last answer; unknown before the first
 	breaker  breaker
 	supply   *supply // nil if no unit can come from elsewhere
 }
 
-// offer queues a claim, unless it cannot be served, the ledger does not answer
+// join queues a claim, unless it cannot be served, the ledger does not answer
 // or the batcher stops. A claim that was queued is answered.
-func (b *batcher) offer(w *waiter) error {
-	if !b.deaf() {
-		if err := b.stage.hopeless(&b.prospect, len(b.queue), b.shard.Group, w); err != nil {
-			return err
-		}
-	}
-	return b.join(w)
-}
-
-// join is offer for a claim of which nobody asks any more whether it can be
-// served, as long as there is room.
 func (b *batcher) join(w *waiter) error {
 	if b.deaf() {
 		return errBusy
+	}
+	if !w.again { // nobody asks a second time whether it can be served
+		if err := b.stage.hopeless(&b.prospect, len(b.queue), b.shard.Group, w.claim.Buyer); err != nil {
+			return err
+		}
 	}
 	select {
 	case b.queue <- w:
@@ -47,13 +43,13 @@ func (b *batcher) join(w *waiter) error {
 		return b.stage.tooHot(TooHotFull)
 	}
 	if b.deaf() {
-		b.refuseRest() // its lanes may have looked for the last time
+		refuseAll(b.queue, errBusy) // its lanes may have looked for the last time
 	}
 	return nil
 }
 
 // deaf reports whether claims would wait for nothing.
-func (b *batcher) deaf() bool { return b.group.stopped.Load() || b.breaker.isOpen() }
+func (b *batcher) deaf() bool { return b.group.stopped.Load() || b.breaker.open.Load() }
 
 // run sends batches on one lane until the group stops, then answers what
 // still waits: nothing that was taken is left without a word.
@@ -63,15 +59,15 @@ func (b *batcher) run(lane *ledger.Lane, open *unheard) {
 	claims := make([]seckill.Claim, 0, b.stage.opt.MaxBatch)
 	tooLate := func() error { return b.stage.tooHot(TooHotLate) }
 	for {
-		if b.breaker.isOpen() {
-			b.refuseRest()
+		if b.breaker.open.Load() {
+			refuseAll(b.queue, errBusy)
 			b.listen(lane)
 		}
 		select {
 		case w := <-b.queue:
-			batch = gather(b.queue, batch[:0], w, b.prospect.duration(), tooLate)
+			batch = gather(b.queue, batch[:0], w, b.prospect.step.Load(), tooLate)
 		case <-b.group.ctx.Done():
-			b.refuseRest()
+			refuseAll(b.queue, errBusy)
 			return
 		}
 		if len(batch) == 0 {
@@ -90,7 +86,8 @@ func (b *batcher) run(lane *ledger.Lane, open *unheard) {
 }
 
 // send performs one ledger step and answers its claims. It reports whether the
-// claims' slice may be reused.
+// claims' slice may be reused. It takes as long as the lane needs to hear the
+// step's outcome, or until the breaker opens; claimants have their own timers.
 func (b *batcher) send(lane *ledger.Lane, open *unheard, batch []*waiter, claims []seckill.Claim) bool {
 	terms := b.sale.Terms()
 	asked, empty := time.Now(), b.sale.Empty()
@@ -98,7 +95,14 @@ func (b *batcher) send(lane *ledger.Lane, open *unheard, batch []*waiter, claims
 		At: b.stage.clock.Now(), PriceCents: terms.PriceCents, Currency: terms.Currency, Name: terms.Name, Claims: claims,
 	}
 	open.begin(claims)
-	result, took, err := b.ask(lane, step, batch)
+	call := b.sale.Begin()
+	result, err := lane.Do(b.breaker.now.Load().ctx, step)
+	took := time.Since(asked)
+	if err == nil && len(result.Verdicts) != len(batch) {
+		err = errVerdicts
+	}
+	b.learn(batch, result.Verdicts, err)
+	b.sale.End(call)
 	b.stage.opt.Figures.ReserveClaims.Observe(float64(len(batch)))
 	b.stage.opt.Figures.ReserveSeconds.Observe(took.Seconds())
 	if err != nil {
@@ -112,18 +116,39 @@ func (b *batcher) send(lane *ledger.Lane, open *unheard, batch []*waiter, claims
 		return false
 	}
 	b.expect(took, result.Free)
-	if !b.sale.Hold(b.group.epoch) {
+	if b.sale.Hold(b.group.epoch) {
+		b.promised(&step, result.Verdicts, terms)
+		b.sale.Unhold()
+		open.end(nil)
+		b.answer(batch, &result, asked, empty)
+	} else {
 		// The product has a new epoch. Somebody may have been told that this
 		// instance has written all its promises of the old one: it makes no more.
 		open.end(nil)
 		for _, w := range batch {
 			w.refuse(errBusy)
 		}
-		return took < b.stage.callTimeout()
 	}
-	b.promised(&step, result.Verdicts, terms)
-	b.sale.Unhold()
-	open.end(nil)
+	// A call that the lane gave up on may still hang and read the claims, even
+	// where asking told its result.
+	return took < b.stage.callTimeout
+}
+
+// learn remembers the buyers whom the ledger may remember of a step. It does so
+// before the call ends, and before anybody makes of its answer that all is sold:
+// a raised flag spares whom we know.
+func (b *batcher) learn(batch []*waiter, verdicts []ledger.Verdict, err error) {
+	for i, w := range batch {
+		if sale.Unsettled(err) || err == nil && verdicts[i].Code != ledger.VerdictSoldOut {
+			b.stage.opt.Memory.Learn(b.shard.Group, w.claim.Buyer)
+		}
+	}
+}
+
+// answer tells the claims of a step what the ledger has decided, or has them wait
+// for units or for the journal. The step was asked at an instant, at which the
+// sale was empty, or not.
+func (b *batcher) answer(batch []*waiter, result *ledger.Result, asked time.Time, empty bool) {
 	if result.Free == 0 && b.supply == nil {
 		b.sale.RaiseSoldOut(asked)
 	}
@@ -146,29 +171,6 @@ func (b *batcher) send(lane *ledger.Lane, open *unheard, batch []*waiter, claims
 	if accepted != nil {
 		b.stage.answerSynced(accepted)
 	}
-	// A call that the lane gave up on may still hang and read the claims, even
-	// where asking told its result.
-	return took < b.stage.callTimeout()
-}
-
-// ask performs the step. Whom the ledger may remember of it is known here when
-// it ends, before anybody makes of its answer that all is sold: a raised flag
-// spares whom we know. It takes as long as the lane needs to hear the step's
-// outcome, or until the breaker opens; claimants have their own timers.
-func (b *batcher) ask(lane *ledger.Lane, step ledger.Reserve, batch []*waiter) (ledger.Result, time.Duration, error) {
-	defer b.sale.End(b.sale.Begin())
-	began := time.Now()
-	result, err := lane.Do(b.breaker.context(), step)
-	took := time.Since(began)
-	if err == nil && len(result.Verdicts) != len(batch) {
-		err = errVerdicts
-	}
-	for i, w := range batch {
-		if sale.Unsettled(err) || err == nil && result.Verdicts[i].Code != ledger.VerdictSoldOut {
-			b.stage.opt.Memory.Learn(b.shard.Group, w.claim.Buyer)
-		}
-	}
-	return result, took, err
 }
 
 var errVerdicts = errors.New("the ledger did not decide every claim")
@@ -184,12 +186,11 @@ func (b *batcher) provenFor(w *waiter, empty bool) bool {
 
 // expect learns from an answered step what the next claims can expect.
 func (b *batcher) expect(took time.Duration, free int64) {
-	b.prospect.served(took)
-	b.prospect.left.Store(free)
+	b.left.Store(free)
 	if b.supply != nil {
 		free = b.group.within()
 	}
-	b.prospect.supplied(free)
+	b.prospect.learn(took, free)
 }
 
 // fail ends the group: its lanes are finished. The next claim finds the
@@ -202,12 +203,24 @@ func (b *batcher) fail(err error) {
 	b.stage.opt.Recoverer.RequestRecovery(b.shard.Product, err)
 }
 
-func (b *batcher) refuseRest() { refuseAll(b.queue, errBusy) }
-
 // answer tells the claimant a verdict, and where an order of it stands.
 func (w *waiter) answer(v *ledger.Verdict, stands seckill.OrderStatus) {
-	no, err := answerOf(v)
-	w.tell(Bought{no, stands}, err)
+	switch v.Code {
+	case ledger.VerdictAccepted, ledger.VerdictRepeated:
+		w.tell(Bought{v.OrderNo, stands}, nil)
+	case ledger.VerdictSoldOut:
+		w.refuse(errSoldOut)
+	case ledger.VerdictOverLimit:
+		w.refuse(&seckill.Error{Code: seckill.CodeAlreadyPurchased, OrderNos: v.Held})
+	case ledger.VerdictPaused:
+		w.refuse(errPaused)
+	case ledger.VerdictEnded:
+		w.refuse(errEnded)
+	case ledger.VerdictRefused:
+		w.refuse(errReturned)
+	default:
+		w.refuse(errors.New("ledger gave an unknown verdict"))
+	}
 }
 
 func (w *waiter) refuse(refusal error) { w.tell(Bought{}, refusal) }

@@ -28,7 +28,7 @@ type breaker struct {
 	open   atomic.Bool
 
 	mu  sync.Mutex
-	now atomic.Pointer[lease]
+	now atomic.Pointer[lease] // its context ends when the breaker opens
 }
 
 // lease is the time between two openings; what waits for the ledger waits no
@@ -38,11 +38,6 @@ type lease struct {
 	end context.CancelFunc
 }
 
-func (b *breaker) isOpen() bool { return b.open.Load() }
-
-// context ends when the breaker opens.
-func (b *breaker) context() context.Context { return b.now.Load().ctx }
-
 // heard takes whether a call was answered.
 func (b *breaker) heard(answered bool) {
 	if answered && b.silent.Load() == 0 {
@@ -51,11 +46,11 @@ func (b *breaker) heard(answered bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case answered && b.isOpen():
+	case answered && b.open.Load():
 		b.close()
 	case answered:
 		b.silent.Store(0)
-	case b.silent.Add(1) >= silences && !b.isOpen():
+	case b.silent.Add(1) >= silences && !b.open.Load():
 		b.open.Store(true)
 		b.now.Load().end()
 	}
@@ -81,7 +76,7 @@ func (s *Stage) Silent() int {
 	silent := 0
 	for _, g := range s.openGroups() {
 		for _, b := range g.batchers {
-			if b.breaker.isOpen() {
+			if b.breaker.open.Load() {
 				silent++
 			}
 		}

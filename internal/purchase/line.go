@@ -7,12 +7,12 @@ import "time"
 // for nobody. One that has less time left than a step takes is about to be
 // such, and is told tooLate instead, as long as somebody waits behind it: the
 // last in a line goes in any case, so that there is always a next step.
-func gather(line <-chan *waiter, batch []*waiter, w *waiter, step time.Duration, tooLate func() error) []*waiter {
+func gather(line <-chan *waiter, batch []*waiter, w *waiter, step int64, tooLate func() error) []*waiter {
 	now := time.Now()
 	for {
 		switch left := w.deadline.Sub(now); {
 		case left <= 0:
-		case left < step && len(line) > 0:
+		case int64(left) < step && len(line) > 0:
 			w.refuse(tooLate())
 		default:
 			batch = append(batch, w)

@@ -58,9 +58,11 @@ const (
 type prospect struct {
 	lanes, batch int64
 	budget       time.Duration // within which an answer must be expected
+	// carry is how many may wait before one more: what all lanes take at once,
+	// should they come back together.
+	carry int64
 
 	step atomic.Int64 // moving average of nanoseconds; 0 before the first answer
-	left atomic.Int64 // free units by the last answer; unknown before the first
 
 	// How many may wait before a claim is late, or cannot be served by what is
 	// left.
@@ -72,54 +74,32 @@ const unknown = math.MaxInt64
 
 func (p *prospect) open(lanes int, opt *Options) {
 	p.lanes, p.batch, p.budget = int64(lanes), int64(opt.MaxBatch), opt.Timeout*inTimeShare/4
-	p.left.Store(unknown)
+	p.carry = p.lanes*p.batch - 1
 	p.inStock.Store(unknown)
 	p.inTime.Store(p.room(p.budget / firstGuess))
 }
 
 // room is how many may wait when steps last so long.
 func (p *prospect) room(step time.Duration) int64 {
-	return max(p.lanes*p.batch*int64(p.budget-step)/int64(step)-p.batch, p.carry())
+	return max(p.lanes*p.batch*int64(p.budget-step)/int64(step)-p.batch, p.carry)
 }
 
-// refuses is why a claim should not join a line in which so many wait, or "".
-func (p *prospect) refuses(waiting int) TooHot {
-	switch {
-	case int64(waiting) > p.inTime.Load():
-		return TooHotLate
-	case int64(waiting) > p.inStock.Load():
-		return TooHotStock
-	}
-	return ""
-}
-
-// served takes the duration of a step that was answered. Of two lanes that do
-// so at once one may go uncounted.
-func (p *prospect) served(took time.Duration) {
+// learn takes the duration of a step that was answered, and what is left to sell:
+// by the word of this line's own seller, and, where others may bring units, by that
+// of all of them. Of two lanes that are answered at once one may go uncounted.
+func (p *prospect) learn(took time.Duration, left int64) {
 	step := max(took, 1)
-	if before := p.duration(); before != 0 {
+	if before := time.Duration(p.step.Load()); before != 0 {
 		step = (before + step) / 2
 	}
 	p.step.Store(int64(step))
 	p.inTime.Store(p.room(step))
-}
-
-// duration is how long a step takes; 0 before the first answer.
-func (p *prospect) duration() time.Duration { return time.Duration(p.step.Load()) }
-
-// supplied takes what is left to sell: by the word of this line's own seller,
-// and, where others may bring units, by that of all of them.
-func (p *prospect) supplied(everywhere int64) {
-	if everywhere >= unknown/stockSlack-p.carry() {
+	if left >= unknown/stockSlack-p.carry {
 		p.inStock.Store(unknown)
-		return
+	} else {
+		p.inStock.Store(stockSlack*left + p.carry)
 	}
-	p.inStock.Store(stockSlack*everywhere + p.carry())
 }
-
-// carry is how many may wait before one more: what all lanes take at once,
-// should they come back together.
-func (p *prospect) carry() int64 { return p.lanes*p.batch - 1 }
 
 // within is all that may be sold to the claims of a shard, as far as this
 // instance knows: what is free there and on the other shards. Units in transit
@@ -127,7 +107,7 @@ func (p *prospect) carry() int64 { return p.lanes*p.batch - 1 }
 func (g *group) within() int64 {
 	total := int64(0)
 	for _, b := range g.batchers {
-		left := b.prospect.left.Load()
+		left := b.left.Load()
 		if left == unknown {
 			return unknown
 		}
@@ -164,13 +144,12 @@ func (s *Stage) tooHot(why TooHot) error {
 // into memory, which only those pay for who would be refused otherwise. Nobody
 // is spared for being late: too hot means asking again, as the busy does that
 // would come at the deadline.
-func (s *Stage) hopeless(p *prospect, waiting int, group uint32, w *waiter) error {
-	switch why := p.refuses(waiting); {
-	case why == "":
-		return nil
-	case why == TooHotStock && s.opt.Memory.MayHoldIn(group, w.claim.Buyer):
-		return nil
-	default:
-		return s.tooHot(why)
+func (s *Stage) hopeless(p *prospect, waiting int, group uint32, buyer string) error {
+	switch n := int64(waiting); {
+	case n > p.inTime.Load():
+		return s.tooHot(TooHotLate)
+	case n > p.inStock.Load() && !s.opt.Memory.MayHoldIn(group, buyer):
+		return s.tooHot(TooHotStock)
 	}
+	return nil
 }

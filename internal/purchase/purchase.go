@@ -4,8 +4,8 @@
 package purchase
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,11 +28,13 @@ const restartPause = 100 * time.Millisecond
 
 // Stage takes claims and answers them.
 type Stage struct {
-	ledger  ledger.Ledger
-	clock   *sale.Clock
-	opt     Options
-	waiters sync.Pool
-	running sync.WaitGroup
+	ledger ledger.Ledger
+	clock  *sale.Clock
+	opt    Options
+	// callTimeout is how long a call of a lane may hang.
+	callTimeout time.Duration
+	waiters     sync.Pool
+	running     sync.WaitGroup
 
 	groups bySale[group]
 	tills  bySale[till]
@@ -46,6 +48,7 @@ type Stage struct {
 // New makes a stage.
 func New(l ledger.Ledger, clock *sale.Clock, opt Options) *Stage {
 	s := &Stage{ledger: l, clock: clock, opt: opt.filled(), stop: make(chan struct{})}
+	s.callTimeout = cmp.Or(s.opt.Lane.CallTimeout, ledger.DefaultCallTimeout)
 	s.waiters.New = func() any { return &waiter{done: make(chan struct{}, 1), timer: stoppedTimer()} }
 	return s
 }
@@ -64,6 +67,7 @@ type waiter struct {
 	claim    seckill.Claim
 	deadline time.Time
 	proven   time.Time // since when it was proven that less was free; zero before
+	again    bool      // the ledger has seen it, and it is to be decided once more
 	done     chan struct{}
 	timer    *time.Timer
 	bought   Bought
@@ -105,47 +109,61 @@ type Bought struct {
 // product of it is refused: told that product's order, who asked for two things
 // under one key would take both for bought.
 func (s *Stage) Buy(on *sale.Sale, claim Claim) (Bought, error) {
-	bought, err := s.buy(on, claim)
-	if err == nil && bought.OrderNo.ProductID() != on.ID {
-		return Bought{}, seckill.Errorf(seckill.CodeBadRequest,
-			"this Idempotency-Key has bought product %d, order %s: use another key for another product", bought.OrderNo.ProductID(), bought.OrderNo)
-	}
-	return bought, err
-}
-
-func (s *Stage) buy(on *sale.Sale, claim Claim) (Bought, error) {
-	asked := seckill.Claim{
-		OrderNo: seckill.NewOrderNo(s.clock.Now(), on.ID, s.opt.Random()),
-		Buyer:   claim.Buyer, Quantity: claim.Quantity, Key: claim.Key, Ref: claim.Ref,
-	}
 	deadline := time.Now().Add(s.opt.Timeout)
-	if on.Terms().SoldByStore() {
-		return s.sell(on, &asked, deadline)
-	}
-	return s.reserve(on, &asked, deadline)
-}
-
-// reserve has the ledger decide a claim.
-func (s *Stage) reserve(on *sale.Sale, claim *seckill.Claim, deadline time.Time) (Bought, error) {
-	if s.opt.Journal != nil && !s.opt.Journal.Ready() {
-		return Bought{}, errBusy // a promise could not be kept
-	}
-	group, err := s.group(on)
+	at, err := s.lineOf(on, claim.Buyer)
 	if err != nil {
 		return Bought{}, err
 	}
-	bought, err := s.wait(group.batchers[seckill.HomeShard(group.terms, claim.Buyer)], claim, deadline)
-	if err != nil || bought.OrderNo == claim.OrderNo {
+	no := seckill.NewOrderNo(s.clock.Now(), on.ID, s.opt.Random())
+	bought, err := s.wait(at, &seckill.Claim{OrderNo: no, Buyer: claim.Buyer, Quantity: claim.Quantity, Key: claim.Key, Ref: claim.Ref}, deadline)
+	if err != nil {
 		return bought, err
 	}
-	return bought, s.synced(deadline) // the order of an earlier claim with this key
+	if bought.OrderNo != no && bought.Status == seckill.OrderQueued { // the order of an earlier claim with this key
+		if err := s.synced(deadline); err != nil {
+			return bought, err
+		}
+	}
+	if bought.OrderNo.ProductID() != on.ID {
+		return Bought{}, seckill.Errorf(seckill.CodeBadRequest,
+			"this Idempotency-Key has bought product %d, order %s: use another key for another product", bought.OrderNo.ProductID(), bought.OrderNo)
+	}
+	return bought, nil
 }
 
-// wait hands a claim to who gathers for its seller, and waits for the answer.
-func (s *Stage) wait(at interface{ offer(*waiter) error }, claim *seckill.Claim, deadline time.Time) (Bought, error) {
+// line is where claims wait for what sells them: a batcher, or a till.
+type line interface {
+	// join queues a claim. A claim that was queued is answered.
+	join(w *waiter) error
+}
+
+// lineOf is the till of the product that the store sells, or else the batcher of
+// the buyer's home shard, at the product's present epoch.
+func (s *Stage) lineOf(on *sale.Sale, buyer string) (line, error) {
+	terms := on.Terms()
+	switch {
+	case terms.SoldByStore():
+		return s.till(on)
+	case terms.Epoch == 0 || terms.Rebuilding:
+		return nil, errBusy // not preheated yet, or there is no ledger to sell from
+	case s.opt.Journal != nil && !s.opt.Journal.Ready():
+		return nil, errBusy // a promise could not be kept
+	}
+	g := s.groups.of(on)
+	if g == nil || g.epoch != terms.Epoch || g.stopped.Load() {
+		var err error
+		if g, err = s.startGroup(on, terms); err != nil {
+			return nil, err
+		}
+	}
+	return g.batchers[seckill.HomeShard(g.terms, buyer)], nil
+}
+
+// wait puts a claim in a line, and waits for the answer.
+func (s *Stage) wait(at line, claim *seckill.Claim, deadline time.Time) (Bought, error) {
 	w := s.waiters.Get().(*waiter)
-	w.claim, w.deadline, w.proven = *claim, deadline, time.Time{}
-	if err := at.offer(w); err != nil {
+	w.claim, w.deadline, w.proven, w.again = *claim, deadline, time.Time{}, false
+	if err := at.join(w); err != nil {
 		w.claim = seckill.Claim{}
 		s.waiters.Put(w)
 		return Bought{}, err
@@ -175,21 +193,7 @@ type group struct {
 	failedAt time.Time // when its lanes were finished, under the stage's lock
 }
 
-// group finds the sale's batchers, or makes them for its present epoch.
-func (s *Stage) group(on *sale.Sale) (*group, error) {
-	terms := on.Terms()
-	if terms.Epoch == 0 {
-		return nil, errBusy // not preheated yet: there is nothing to sell from
-	}
-	if terms.Rebuilding {
-		return nil, errBusy
-	}
-	if g := s.groups.of(on); g != nil && g.epoch == terms.Epoch && !g.stopped.Load() {
-		return g, nil
-	}
-	return s.startGroup(on, terms)
-}
-
+// startGroup makes a sale's batchers for its present epoch, unless they run.
 func (s *Stage) startGroup(on *sale.Sale, terms *seckill.Product) (*group, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -230,6 +234,7 @@ func (s *Stage) startGroup(on *sale.Sale, terms *seckill.Product) (*group, error
 func (s *Stage) newBatcher(g *group, on *sale.Sale, shard ledger.Shard) *batcher {
 	b := &batcher{stage: s, group: g, sale: on, shard: shard, queue: make(chan *waiter, s.opt.QueueSize)}
 	b.prospect.open(lanesPerShard, &s.opt)
+	b.left.Store(unknown)
 	b.breaker.close()
 	if g.terms.Shards > 1 {
 		b.supply = &supply{batcher: b}
@@ -336,30 +341,4 @@ func (s *Stage) Close() {
 	}
 	s.mu.Unlock()
 	s.running.Wait()
-}
-
-func (s *Stage) callTimeout() time.Duration {
-	if s.opt.Lane.CallTimeout > 0 {
-		return s.opt.Lane.CallTimeout
-	}
-	return ledger.DefaultCallTimeout
-}
-
-// answerOf turns a verdict into what the shopper is told.
-func answerOf(v *ledger.Verdict) (seckill.OrderNo, error) {
-	switch v.Code {
-	case ledger.VerdictAccepted, ledger.VerdictRepeated:
-		return v.OrderNo, nil
-	case ledger.VerdictSoldOut:
-		return seckill.OrderNo{}, errSoldOut
-	case ledger.VerdictOverLimit:
-		return seckill.OrderNo{}, &seckill.Error{Code: seckill.CodeAlreadyPurchased, OrderNos: v.Held}
-	case ledger.VerdictPaused:
-		return seckill.OrderNo{}, errPaused
-	case ledger.VerdictEnded:
-		return seckill.OrderNo{}, errEnded
-	case ledger.VerdictRefused:
-		return seckill.OrderNo{}, errReturned
-	}
-	return seckill.OrderNo{}, errors.New("ledger gave an unknown verdict")
 }

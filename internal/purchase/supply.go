@@ -223,6 +223,7 @@ func (s *supply) serve(have int64) (served bool) {
 func (s *supply) again(ready func(*waiter) bool) bool {
 	chosen := s.take(ready)
 	for _, w := range chosen {
+		w.again = true
 		if err := s.batcher.join(w); err != nil {
 			w.refuse(err)
 		}

@@ -39,15 +39,6 @@ type till struct {
 	stopped  atomic.Bool
 }
 
-// sell has the store decide a claim.
-func (s *Stage) sell(on *sale.Sale, claim *seckill.Claim, deadline time.Time) (Bought, error) {
-	t, err := s.till(on)
-	if err != nil {
-		return Bought{}, err
-	}
-	return s.wait(t, claim, deadline)
-}
-
 // till finds the sale's till, or opens it.
 func (s *Stage) till(on *sale.Sale) (*till, error) {
 	if terms := on.Terms(); terms.Epoch == 0 || terms.HasLedger() && !terms.StoreOpen {
@@ -79,13 +70,13 @@ func (t *till) shut() {
 	}
 }
 
-// offer queues a claim, unless it cannot be served or the till is shut. A claim
+// join queues a claim, unless it cannot be served or the till is shut. A claim
 // that was queued is answered.
-func (t *till) offer(w *waiter) error {
+func (t *till) join(w *waiter) error {
 	if t.stopped.Load() {
 		return errBusy
 	}
-	if err := t.stage.hopeless(&t.prospect, len(t.queue), t.sale.Terms().Group, w); err != nil {
+	if err := t.stage.hopeless(&t.prospect, len(t.queue), t.sale.Terms().Group, w.claim.Buyer); err != nil {
 		return err
 	}
 	select {
@@ -108,7 +99,7 @@ func (t *till) run() {
 	for {
 		select {
 		case w := <-t.queue:
-			batch = gather(t.queue, batch[:0], w, t.prospect.duration(), tooLate)
+			batch = gather(t.queue, batch[:0], w, t.prospect.step.Load(), tooLate)
 		case <-t.stop:
 			refuseAll(t.queue, errBusy)
 			return
@@ -145,8 +136,7 @@ func (t *till) sell(ctx context.Context, batch []*waiter) {
 	t.sale.End(call)
 	switch {
 	case err == nil:
-		t.prospect.served(time.Since(asked))
-		t.prospect.supplied(result.Free)
+		t.prospect.learn(time.Since(asked), result.Free)
 		t.answer(asked, batch, &result)
 	case split:
 		t.sell(ctx, batch[:len(batch)/2])
