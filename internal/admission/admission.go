@@ -55,11 +55,9 @@ type Memory interface {
 // Doorkeeper is the gates' parts; a nil limiter is off.
 type Doorkeeper struct {
 	// Clock is the ledger's: sale windows, rates and purchase tokens, which any
-	// instance may have made, follow it.
-	Clock *sale.Clock
-	// Now is this instance's own clock, by which the dates of buyers' tokens and
-	// login codes are judged: the shop's login made them, and not the ledger.
-	Now           func() time.Time
+	// instance may have made, follow it. The dates of buyers' tokens and login codes
+	// are judged by its local time: the shop's login made them, and not the ledger.
+	Clock         *sale.Clock
 	Buyers        Buyers
 	Memory        Memory
 	Tokens        *auth.Mint
@@ -187,15 +185,10 @@ func refuse(gate Gate, err error) Refusal {
 
 // identify reads the buyer, once. now is the ledger's clock.
 func (d *Doorkeeper) identify(req *Request, now time.Time, datesLast bool) error {
-	if req.buyer != nil || req.reason != nil {
-		return req.reason
+	if req.buyer == nil && req.reason == nil {
+		req.buyer, req.reason = d.prove(req.room[:0], req.Authorization, req.Addr, now, datesLast)
 	}
-	buyer, err := d.prove(req.room[:0], req.Authorization, req.Addr, now, datesLast)
-	if err == nil {
-		req.buyer = buyer
-	}
-	req.reason = err
-	return err
+	return req.reason
 }
 
 // remembered reports whether the buyer has proven who they are and the ledger

@@ -66,7 +66,6 @@ func newDoor(t testing.TB) *door {
 	must(t, err)
 	d.Doorkeeper = &Doorkeeper{
 		Clock:  sale.NewClock(func(context.Context) (time.Time, error) { return time.Now(), nil }, log),
-		Now:    time.Now,
 		Buyers: buyers, Memory: memory{}, Tokens: tokens,
 	}
 	return d

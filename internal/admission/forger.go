@@ -29,11 +29,16 @@ func (d *Doorkeeper) Prove(dst, authorization []byte, addr netip.Addr) ([]byte, 
 	return d.prove(dst, authorization, addr, d.Clock.Now(), false)
 }
 
-// prove counts forgeries by the ledger's clock, now, like every rate.
+// prove counts forgeries by the ledger's clock, now, like every rate. Only a token
+// that a public key has to check is looked at twice, and costs a look at the limit.
 func (d *Doorkeeper) prove(dst, authorization []byte, addr netip.Addr, now time.Time, datesLast bool) ([]byte, error) {
-	buyer, err := d.Buyers.FromHeader(dst, authorization, auth.Look{
-		Now: d.Now(), Spare: len(authorization) > 0 && d.ByForger.SpentAddr(addr, now), DatesLast: datesLast,
-	})
+	look := auth.Look{Now: d.Clock.Local(), Spare: true, DatesLast: datesLast}
+	buyer, err := d.Buyers.FromHeader(dst, authorization, look)
+	if err != error(ErrForger) || d.ByForger.SpentAddr(addr, now) {
+		return buyer, err
+	}
+	look.Spare = false
+	buyer, err = d.Buyers.FromHeader(dst, authorization, look)
 	d.blame(addr, err, now)
 	return buyer, err
 }
@@ -41,7 +46,7 @@ func (d *Doorkeeper) prove(dst, authorization []byte, addr netip.Addr, now time.
 // ReadCode reads a login code under the same limit: it is signed like a token.
 func (d *Doorkeeper) ReadCode(code []byte, addr netip.Addr) (auth.Code, error) {
 	now := d.Clock.Now()
-	read, err := d.Buyers.LoginCode(code, auth.Look{Now: d.Now(), Spare: d.ByForger.SpentAddr(addr, now)})
+	read, err := d.Buyers.LoginCode(code, auth.Look{Now: d.Clock.Local(), Spare: d.ByForger.SpentAddr(addr, now)})
 	d.blame(addr, err, now)
 	return read, err
 }

@@ -237,9 +237,12 @@ func Seconds(wait time.Duration) int64 {
 
 func (l *Limiter) off() bool { return l == nil || l.whole == 0 }
 
+// decide counts one event of a key, or says how long it has to rest. A TAT may lie
+// ahead by the tolerance: a key that has rested passes, however thin the share is.
 func (l *Limiter) decide(hash uint64, now int64) (bool, time.Duration) {
 	hash = max(hash, 1) // 0 marks an empty entry
-	interval, tolerance := l.share()
+	interval := l.interval.Load()
+	tolerance := max(l.depth-interval, 0)
 	s, lock := l.lock(hash)
 	defer lock.Unlock()
 
@@ -258,7 +261,8 @@ func (l *Limiter) decide(hash uint64, now int64) (bool, time.Duration) {
 // spent reports whether a key would be refused.
 func (l *Limiter) spent(hash uint64, now int64) bool {
 	hash = max(hash, 1)
-	interval, tolerance := l.share()
+	interval := l.interval.Load()
+	tolerance := max(l.depth-interval, 0)
 	s, lock := l.lock(hash)
 	defer lock.Unlock()
 	for i := range s {
@@ -278,14 +282,6 @@ func (l *Limiter) owe(hash uint64, n int, now int64) float64 {
 	e := s.find(hash)
 	e.tat = min(max(e.tat, now)+int64(n)*l.interval.Load(), now+l.depth)
 	return float64(e.tat-now) / float64(l.whole)
-}
-
-// share is the time between two events at this instance, and how far ahead a
-// TAT may lie for one to pass: a key that has rested gets one, however thin the
-// share is.
-func (l *Limiter) share() (interval, tolerance int64) {
-	interval = l.interval.Load()
-	return interval, max(l.depth-interval, 0)
 }
 
 // lock is the set of a key, locked. The set comes from the high half of the

@@ -399,7 +399,7 @@ func (p *parts) buildShop(opt Options) (err error) {
 		return err
 	}
 	door := &admission.Doorkeeper{
-		Clock: p.clock, Now: fault.Now, Buyers: p.buyers, Memory: p.memory, TokenRequired: p.cfg.Token.Required,
+		Clock: p.clock, Buyers: p.buyers, Memory: p.memory, TokenRequired: p.cfg.Token.Required,
 		Shared: !p.alone(),
 	}
 	challenges, err := p.buildChallenge(door)

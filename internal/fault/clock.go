@@ -15,13 +15,14 @@ const clockName = "clock:"
 // makes it. Whoever asks for the time of day asks here; durations are measured
 // on the monotonic clock, which nobody sets.
 func Now() time.Time {
-	if by := skew(); by != 0 {
+	if by := Skew(); by != 0 {
 		return time.Now().Round(0).Add(by)
 	}
 	return time.Now()
 }
 
-var skew = sync.OnceValue(func() time.Duration { return skewOf(os.Getenv(EnvVar)) })
+// Skew is by how much that clock is wrong.
+var Skew = sync.OnceValue(func() time.Duration { return skewOf(os.Getenv(EnvVar)) })
 
 func skewOf(spec string) time.Duration {
 	text, found := strings.CutPrefix(spec, clockName)

@@ -41,7 +41,9 @@ const (
 type Metrics struct {
 	registry *prometheus.Registry
 
-	accepted prometheus.Counter
+	// Accepted counts purchases that were answered with 202.
+	Accepted prometheus.Counter
+
 	refused  []prometheus.Counter // by seckill.Code.Index
 	gates    map[admission.Gate]prometheus.Counter
 	requests *prometheus.CounterVec
@@ -89,7 +91,7 @@ func New(version string) *Metrics {
 	f := factory{reg}
 	m := &Metrics{
 		registry: reg,
-		accepted: f.counter("seckill_claims_accepted_total", "Purchases answered with 202 and an order number."),
+		Accepted: f.counter("seckill_claims_accepted_total", "Purchases answered with 202 and an order number."),
 		requests: f.counters("seckill_http_requests_total", "Requests answered, by route and status.", "route", "status"),
 		gates:    map[admission.Gate]prometheus.Counter{},
 
@@ -198,12 +200,8 @@ func (m *Metrics) Handler() http.Handler {
 // Register adds a collector, for example one that reads its values at each scrape.
 func (m *Metrics) Register(c prometheus.Collector) { m.registry.MustRegister(c) }
 
-// Claim counts one answered purchase. An empty code means that it was accepted.
-func (m *Metrics) Claim(code seckill.Code, gate admission.Gate) {
-	if code == "" {
-		m.accepted.Inc()
-		return
-	}
+// Refused counts one refused purchase, by its error code and the gate.
+func (m *Metrics) Refused(code seckill.Code, gate admission.Gate) {
 	if i := code.Index(); i >= 0 {
 		m.refused[i].Inc()
 	}

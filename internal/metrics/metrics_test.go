@@ -38,10 +38,10 @@ func expect(t *testing.T, text string, lines ...string) {
 
 func TestEveryStageHasItsFigures(t *testing.T) {
 	m := New("v1.2.3")
-	m.Claim("", "")
-	m.Claim(seckill.CodeSoldOut, admission.GateSoldOut)
-	m.Claim(seckill.CodeBusy, "")
-	m.Claim("unheard_of", "unheard_of")
+	m.Accepted.Inc()
+	m.Refused(seckill.CodeSoldOut, admission.GateSoldOut)
+	m.Refused(seckill.CodeBusy, "")
+	m.Refused("unheard_of", "unheard_of")
 	m.ReserveClaims.Observe(3)
 	m.ReserveSeconds.Observe((time.Millisecond).Seconds())
 	m.Commit(2, time.Millisecond)

@@ -1,6 +1,7 @@
 package shopapi
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -24,10 +25,18 @@ var (
 )
 
 // buy is the purchase: the gates, then the ledger's word.
-func (s *Server) buy(ctx *fasthttp.RequestCtx, on *sale.Sale) {
-	if on == nil {
-		s.notFound(ctx)
-		return
+func (s *Server) buy(ctx *fasthttp.RequestCtx, product uint32) {
+	on := s.opt.Catalog.Find(product)
+	if on == nil { // it is over, or there is none
+		var err error
+		if on, err = s.opt.Catalog.LookForVisitor(context.Background(), product); err != nil {
+			s.refuse(ctx, "product", err)
+			return
+		}
+		if on == nil {
+			s.notFound(ctx)
+			return
+		}
 	}
 	req := requests.Get().(*admission.Request)
 	*req = admission.Request{
@@ -51,7 +60,7 @@ func (s *Server) buy(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 		return
 	}
 	on.Count("")
-	s.opt.Metrics.Claim("", "")
+	s.opt.Metrics.Accepted.Inc()
 	ctx.SetStatusCode(fasthttp.StatusAccepted)
 	ctx.Response.Header.SetContentType(contentJSON)
 	ctx.Response.Header.SetCanonical(cacheControl, noStore)
@@ -69,7 +78,7 @@ func (s *Server) buy(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 // Without a detail of its own it is shared bytes and costs no allocation.
 func (s *Server) turnAway(ctx *fasthttp.RequestCtx, on *sale.Sale, r admission.Refusal) {
 	on.Count(r.Code)
-	s.opt.Metrics.Claim(r.Code, r.Gate)
+	s.opt.Metrics.Refused(r.Code, r.Gate)
 	switch {
 	case r.Code == seckill.CodeRateLimited:
 		s.limited(ctx, "buy", r.RetryAfter)
@@ -88,7 +97,7 @@ func (s *Server) refused(ctx *fasthttp.RequestCtx, on *sale.Sale, err error) {
 	if code == seckill.CodeTooHot {
 		gate = admission.GateQueue
 	}
-	s.opt.Metrics.Claim(code, gate)
+	s.opt.Metrics.Refused(code, gate)
 	if e, ok := err.(*seckill.Error); ok && e.Detail == "" && len(e.OrderNos) == 0 {
 		s.plain(ctx, code)
 		return

@@ -89,7 +89,7 @@ func hotServer(tb testing.TB, changes ...func(*purchase.Options)) (*Server, *sal
 	}
 	s, err := New(Options{
 		Catalog: catalog, Clock: clock, Stage: stage, Metrics: metrics.New("test"), Logger: log,
-		Door: &admission.Doorkeeper{Clock: clock, Now: time.Now, Buyers: buyers, Memory: memory, ByAddr: limiter, ByBuyer: limiter, ByProduct: limiter},
+		Door: &admission.Doorkeeper{Clock: clock, Buyers: buyers, Memory: memory, ByAddr: limiter, ByBuyer: limiter, ByProduct: limiter},
 		Page: fstest.MapFS{"index.html": {Data: []byte("page")}},
 	})
 	if err != nil {

@@ -10,7 +10,11 @@ import (
 	"seckill/internal/api"
 )
 
-var apiPrefix = []byte("/api/v1/")
+var (
+	apiPrefix      = []byte("/api/v1/")
+	productsPrefix = []byte("products/")
+	ordersSuffix   = []byte("/orders")
+)
 
 // Handle routes by hand: the purchase is a prefix test and a number away.
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
@@ -35,14 +39,30 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 		s.refuse(ctx, "bad", seckill.Errorf(seckill.CodeBadRequest, "Content-Encoding is not supported: send the body as it is"))
 		return
 	}
-	if rest, ok := bytes.CutPrefix(path, apiPrefix); ok {
-		s.api(ctx, rest)
+	rest, ok := bytes.CutPrefix(path, apiPrefix)
+	if !ok {
+		s.other(ctx, string(path))
 		return
 	}
-	s.other(ctx, string(path))
+	if product := purchasedProduct(rest); product != 0 && ctx.IsPost() {
+		s.cors.allow(ctx)
+		s.buy(ctx, product)
+		return
+	}
+	s.api(ctx, rest)
 }
 
-// api routes below /api/v1/.
+// purchasedProduct is the product of products/{id}/orders, or 0 for another path.
+func purchasedProduct(path []byte) uint32 {
+	rest, of := bytes.CutPrefix(path, productsPrefix)
+	id, orders := bytes.CutSuffix(rest, ordersSuffix)
+	if !of || !orders {
+		return 0
+	}
+	return productID(id)
+}
+
+// api routes below /api/v1/, purchases aside.
 func (s *Server) api(ctx *fasthttp.RequestCtx, rest []byte) {
 	s.cors.allow(ctx)
 	if s.preflight(ctx) {
@@ -113,8 +133,8 @@ func (s *Server) products(ctx *fasthttp.RequestCtx, rest []byte) {
 	}
 	switch string(action) {
 	case "orders":
-		if s.method(ctx, "buy", fasthttp.MethodPost) {
-			s.buy(ctx, on)
+		if s.method(ctx, "buy", fasthttp.MethodPost) { // of no product: Handle routes purchases
+			s.notFound(ctx)
 		}
 	case "":
 		if s.method(ctx, "product", fasthttp.MethodGet) {
