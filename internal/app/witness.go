@@ -37,7 +37,7 @@ func (p *parts) checkBefore(ctx context.Context) {
 	}
 }
 
-// witness has the desk check it before a rebuild.
+// witness has the lifecycle check it before a rebuild.
 type witness struct{ p *parts }
 
 // CheckWitness looks for a loss of the queue.

@@ -23,7 +23,7 @@ import (
 	"seckill/internal/store"
 )
 
-// Store is the part of the store that the desk uses.
+// Store is the part of the store that Orders uses.
 type Store interface {
 	store.Orders
 	store.Letters
@@ -39,7 +39,7 @@ type Queue interface {
 	Find(ctx context.Context, product uint32, no seckill.OrderNo, most int) (seckill.Entry, bool, error)
 }
 
-// Desk serves requests about orders from shoppers and operators.
+// Orders serves requests about orders from shoppers and operators.
 type Orders struct {
 	Store     Store
 	Ledger    ledger.Ledger

@@ -61,7 +61,7 @@ func TestShardsAreBuiltSideBySide(t *testing.T) {
 	}
 }
 
-// alerts are those that a desk has raised.
+// alerts are those that a lifecycle has raised.
 type alerts []error
 
 func (a *alerts) Raise(_ alert.Kind, _ uint32, err error) { *a = append(*a, err) }

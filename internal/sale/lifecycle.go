@@ -71,7 +71,7 @@ type LifecycleOptions struct {
 	// Strategies that the wired parts can serve.
 	Strategies []seckill.Strategy
 	// Memory remembers the buyers that the ledger will remember; nil for a memory of
-	// the desk's own.
+	// the lifecycle's own.
 	Memory *Memory
 	// Duties, Alerts, Peers and Closer may be nil.
 	Duties Waker
