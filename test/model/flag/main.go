@@ -24,7 +24,7 @@ var (
 	off     = flag.String("off", "", "a rule to switch off: fence (notes are heard first), calls (own calls end first), lowered (no proof from before units came back)")
 	claims  = flag.Int("claims", 3, "claims in all, repeated ones included")
 	returns = flag.Int("returns", 1, "units that come back")
-	fences  = flag.Int("fences", 1, "marks that are published, those that fail included")
+	fences  = flag.Int("fences", 1, "barriers that are published, those that fail included")
 )
 
 // steps of a lane's call
@@ -46,15 +46,15 @@ type lane struct {
 const (
 	none uint8 = iota
 	due
-	marked  // its mark is under way
+	fenced  // its barrier is under way
 	calling // own calls are to end
 )
 
 type raising struct {
-	at, mark uint8
-	had      uint8
-	calls    uint8 // lanes
-	old      bool
+	at, barrier uint8
+	had         uint8
+	calls       uint8 // lanes
+	old         bool
 }
 
 // word is another's: nothing was free.
@@ -66,7 +66,7 @@ type word struct {
 type instance struct {
 	lanes [lanes]lane
 	known uint8
-	notes [inbox]uint8 // to be heard in order: a buyer from 1 on, or a mark from 100 on
+	notes [inbox]uint8 // to be heard in order: a buyer from 1 on, or a barrier from 100 on
 	raise raising
 	word  word
 	back  bool // a notice on its way: units came back
@@ -76,12 +76,12 @@ type instance struct {
 }
 
 type S struct {
-	free    uint8
-	had     uint8 // buyers whom the ledger remembers
-	claims  uint8
-	returns uint8
-	marks   uint8
-	in      [instances]instance
+	free     uint8
+	had      uint8 // buyers whom the ledger remembers
+	claims   uint8
+	returns  uint8
+	barriers uint8
+	in       [instances]instance
 }
 
 func put(notes *[inbox]uint8, note uint8) {
@@ -202,7 +202,7 @@ func hear(s S, k int, add func(bool, S, string, ...any)) {
 		i.notes[inbox-1] = 0
 		if note < 100 {
 			i.known |= 1 << (note - 1)
-		} else if i.raise.at == marked && i.raise.mark == note {
+		} else if i.raise.at == fenced && i.raise.barrier == note {
 			i.caughtUp()
 		}
 		add(false, n, "instance %d hears note %d", k, note)
@@ -231,19 +231,19 @@ func raise(s S, k int, add func(bool, S, string, ...any)) {
 		case *off == "fence":
 			i.caughtUp()
 			add(false, n, "instance %d does not wait for notes", k)
-		case int(s.marks) < *fences:
-			n.marks++
-			i.raise.at, i.raise.mark = marked, 99+n.marks
-			put(&i.notes, i.raise.mark)
-			add(false, n, "instance %d has mark %d published", k, i.raise.mark)
+		case int(s.barriers) < *fences:
+			n.barriers++
+			i.raise.at, i.raise.barrier = fenced, 99+n.barriers
+			put(&i.notes, i.raise.barrier)
+			add(false, n, "instance %d has barrier %d published", k, i.raise.barrier)
 		default:
 			i.raise = raising{}
 			add(false, n, "instance %d cannot publish", k)
 		}
-	case marked:
+	case fenced:
 		n := s
 		n.in[k].raise = raising{}
-		add(true, n, "instance %d gives up on its mark", k)
+		add(true, n, "instance %d gives up on its barrier", k)
 	}
 	if s.in[k].up {
 		n := s

@@ -290,7 +290,7 @@ func next(s S) (r []mc.Step[S]) {
 			case F["short"]:
 				n.W[k] = Wk{}
 				n.reb = true
-				add(false, n, "worker: o%d does not fit the store: product marked rebuilding, entry stays", w.o)
+				add(false, n, "worker: o%d does not fit the store: product set to rebuilding, entry stays", w.o)
 			default:
 				n.W[k] = Wk{}
 				add(false, n, "worker: o%d does not fit the store: alert", w.o)
@@ -391,7 +391,7 @@ func next(s S) (r []mc.Step[S]) {
 			}
 			n.reb = true
 			*nr = Rec{pc: 1, seen: s.sEp}
-			add(fault, n, "recoverer %d: rebuilding marked, epoch %d seen", k, s.sEp)
+			add(fault, n, "recoverer %d: rebuilding set, epoch %d seen", k, s.sEp)
 		case 1:
 			if n.L.ep <= R.seen || !F["closecas"] {
 				n.L.open = false

@@ -1,7 +1,7 @@
 // Model of who settles a claim: what mark, row, entry and letter are left when traffic rests.
 //
 // The ledger reserves; workers write rows or letters and acknowledge; letters are retried and discarded; orders die in
-// the store and are released; the counter sells under the same numbers; the ledger is rebuilt, and claims of before are
+// the store and are released; the store sells directly under the same numbers; the ledger is rebuilt, and claims of before are
 // adopted. Any claim, or letter, may be in two hands.
 //
 // At rest every claim has a row, and every mark is what its row says: no mark is without a row that accounts for it, and
@@ -35,7 +35,7 @@ lift    whose letters are of the new epoch then
 	claims   = flag.Int("claims", 1, "order numbers, 1 or 2")
 	keys     = flag.String("keys", "own", "own, none, or one for both orders, which are then one buyer's")
 	oneBuyer = flag.Bool("buyer", false, "both orders are one buyer's")
-	counter  = flag.Bool("counter", true, "the store sells too")
+	direct   = flag.Bool("direct", true, "the store sells too")
 	rebuilds = flag.Int("rebuilds", 1, "rebuilds, at most 2")
 	lates    = flag.Int("lates", 1, "claims and letters that are in a second hand, one at a time")
 	most     = flag.Int("max", 20_000_000, "states")

@@ -30,22 +30,22 @@ const (
 
 type row struct {
 	state, buyer, key uint8
-	counter           bool // sold by the store itself
+	direct            bool // sold by the store itself
 }
 
 // ours tells whether the ledger's mark of the order is rightly there.
-func (r row) ours() bool { return r.state == live && !r.counter }
+func (r row) ours() bool { return r.state == live && !r.direct }
 
 // known tells whether the ledger has to know the order's key: it sold it, and it died, but not by failing.
-func (r row) known() bool { return r.state == cancelled && !r.counter && r.key != 0 }
+func (r row) known() bool { return r.state == cancelled && !r.direct && r.key != 0 }
 
 func (r row) String() string {
 	if r.state == none {
 		return "not there"
 	}
 	text := []string{live: "live", cancelled: "cancelled", failed: "failed"}[r.state]
-	if r.counter {
-		text += ", the counter's"
+	if r.direct {
+		text += ", sold directly"
 	}
 	return fmt.Sprintf("%s, buyer %s, key %d", text, name(r.buyer), r.key)
 }
@@ -82,11 +82,11 @@ func (m mark) agrees(r row) bool {
 
 // steps of a rebuild
 const (
-	quiet    uint8 = iota
-	flagged        // the product is marked
-	bumped         // the store has the next epoch, and the snapshot was taken
-	laid           // the snapshot is installed, the ledger closed
-	unmarked       // the product is no longer marked, the ledger is still closed
+	quiet     uint8 = iota
+	requested       // a rebuild is due
+	bumped          // the store has the next epoch, and the snapshot was taken
+	laid            // the snapshot is installed, the ledger closed
+	cleared         // the rebuild is no longer due, the ledger is still closed
 )
 
 // copy is a claim in a second hand: a delivery that a slow worker has, a promise that an instance remembers, a letter
@@ -108,7 +108,7 @@ type S struct {
 	rebuilds, lates uint8
 }
 
-func (s *S) marked() bool { return s.rebuild == flagged || s.rebuild == bumped || s.rebuild == laid }
+func (s *S) due() bool { return s.rebuild == requested || s.rebuild == bumped || s.rebuild == laid }
 
 // selling tells whether the ledger takes calls of its own epoch: that it is closed before it is rebuilt is best effort.
 func (s *S) selling() bool { return s.rebuild <= bumped }

@@ -1,4 +1,4 @@
-// What ledger, counter, releaser and recoverer do.
+// What ledger, direct sales, releaser and recoverer do.
 package main
 
 import (
@@ -26,7 +26,7 @@ func next(s S) (r []mc.Step[S]) {
 	return r
 }
 
-// sellers is the ledger, the counter, and the order's end in the store.
+// sellers is the ledger, the direct sales of the store, and the order's end in the store.
 func sellers(s S, o int, add adder) {
 	it := &s.orders[o]
 	n := s
@@ -35,11 +35,11 @@ func sellers(s S, o int, add adder) {
 		n.reserve(o)
 		add(true, n, "o%d reserved: mark and entry of epoch %d", o, s.ledger)
 	}
-	if it.row.state == none && *counter && !s.keyTaken(o) {
+	if it.row.state == none && *direct && !s.keyTaken(o) {
 		n = s
 		n.orders[o].asked = true
-		n.orders[o].row = row{state: live, buyer: buyerOf(o), key: keyOf(o), counter: true}
-		add(true, n, "o%d sold over the counter", o)
+		n.orders[o].row = row{state: live, buyer: buyerOf(o), key: keyOf(o), direct: true}
+		add(true, n, "o%d sold directly", o)
 	}
 	if it.row.state == live {
 		n = s
@@ -131,10 +131,10 @@ func rebuild(s S, add adder) {
 	switch s.rebuild {
 	case quiet:
 		if int(s.rebuilds) < *rebuilds {
-			n.rebuild, n.rebuilds = flagged, s.rebuilds+1
-			add(true, n, "REBUILD marked in the store")
+			n.rebuild, n.rebuilds = requested, s.rebuilds+1
+			add(true, n, "REBUILD requested in the store")
 		}
-	case flagged:
+	case requested:
 		n.rebuild, n.epoch = bumped, s.epoch+1
 		for o := range s.orders {
 			n.snapshot[o] = s.orders[o].row
@@ -157,9 +157,9 @@ func rebuild(s S, add adder) {
 		}
 		add(false, n, "REBUILD installed")
 	case laid:
-		n.rebuild = unmarked
-		add(false, n, "REBUILD no longer marked")
-	case unmarked:
+		n.rebuild = cleared
+		add(false, n, "REBUILD no longer due")
+	case cleared:
 		n.rebuild = quiet
 		add(false, n, "REBUILD open")
 	}

@@ -75,10 +75,10 @@ type S struct {
 
 // Rules; false is switched off.
 var F = map[string]bool{
-	"forget":     true, // once noticed and marked, a lost witness is forgotten
-	"once":       true, // marked and forgotten in one transaction, by whoever still finds it
+	"forget":     true, // once noticed and requested, a lost witness is forgotten
+	"once":       true, // requested and forgotten in one transaction, by whoever still finds it
 	"check":      true, // a recoverer asks for the witness before it opens an epoch
-	"clearfirst": true, // and takes its mark back before the ledger opens
+	"clearfirst": true, // and clears rebuilding before the ledger opens
 }
 
 var (

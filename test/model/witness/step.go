@@ -71,8 +71,8 @@ func lose(s S, add adder) {
 	}
 }
 
-// markAll marks products for recovery whose epoch is the one that was read.
-func markAll(s *S, eps [2]uint8) {
+// requestRebuilds makes products due for recovery whose epoch is the one that was read.
+func requestRebuilds(s *S, eps [2]uint8) {
 	for p := range s.reb {
 		if s.sEp[p] == eps[p] {
 			s.reb[p] = true
@@ -80,14 +80,14 @@ func markAll(s *S, eps [2]uint8) {
 	}
 }
 
-// lost marks every product and forgets the witness in one transaction, if it is
+// lost makes every product due and forgets the witness in one transaction, if it is
 // still that one.
 func lost(s *S, id ID) bool {
 	if s.wit != id {
 		return false
 	}
 	s.wit = ID{}
-	markAll(s, s.sEp)
+	requestRebuilds(s, s.sEp)
 	return true
 }
 
@@ -207,15 +207,15 @@ func queueLost(s S, k int, add adder) {
 			lost(&n, w.wit)
 			takeOver(&n)
 			nw.wit, nw.pc = n.wit, 3
-			add(false, n, "worker %d marks all and forgets %v", k, w.wit)
+			add(false, n, "worker %d requests all rebuilds and forgets %v", k, w.wit)
 		} else {
 			nw.pc, nw.eps = 5, s.sEp
 			add(false, n, "worker %d reads epochs %v", k, s.sEp)
 		}
 	case 5:
-		markAll(&n, w.eps)
+		requestRebuilds(&n, w.eps)
 		nw.pc = 6
-		add(false, n, "worker %d marks all", k)
+		add(false, n, "worker %d requests all rebuilds", k)
 	case 6:
 		if s.wit == w.wit && F["forget"] {
 			n.wit = ID{}
@@ -253,15 +253,15 @@ func recoverer(s S, k int, add adder) {
 			lost(&n, R.lost)
 			takeOver(&n)
 			nr.pc, nr.lost = 3, ID{}
-			add(false, n, "recoverer %d marks all and forgets %v, unless another did", k, R.lost)
+			add(false, n, "recoverer %d requests all rebuilds and forgets %v, unless another did", k, R.lost)
 			break
 		}
 		nr.pc, nr.eps = 10, s.sEp
 		add(false, n, "recoverer %d reads epochs %v", k, s.sEp)
 	case 10:
-		markAll(&n, R.eps)
+		requestRebuilds(&n, R.eps)
 		nr.pc, nr.eps = 11, [2]uint8{}
-		add(false, n, "recoverer %d marks all", k)
+		add(false, n, "recoverer %d requests all rebuilds", k)
 	case 11:
 		if s.wit == R.lost {
 			n.wit = ID{}
@@ -319,11 +319,11 @@ func begin(s S, k int, add adder) {
 		}
 		n.reb[p] = true
 		n.R[k] = Rec{pc: 1, p: p, seen: s.sEp[p]}
-		add(fault, n, "recoverer %d: product %d is marked, epoch %d seen", k, p, s.sEp[p])
+		add(fault, n, "recoverer %d: product %d is rebuilding, epoch %d seen", k, p, s.sEp[p])
 	}
 }
 
-// finish takes the mark back and opens the ledger, in the order of the rule.
+// finish clears rebuilding and opens the ledger, in the order of the rule.
 func finish(s S, k int, add adder) {
 	R, n := s.R[k], s
 	p := R.p
@@ -336,7 +336,7 @@ func finish(s S, k int, add adder) {
 		if s.sEp[p] == R.ep {
 			n.reb[p] = false
 		}
-		add(false, n, "recoverer %d takes the mark of product %d back", k, p)
+		add(false, n, "recoverer %d clears rebuilding of product %d", k, p)
 	case s.L.P[p].ep == R.ep:
 		n.L.P[p].open = true
 		add(false, n, "recoverer %d opens product %d (epoch %d)", k, p, R.ep)
