@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// CheckURL reports why an address cannot be a webhook's. The error does not
-// echo it: it often is a secret itself.
+// CheckURL returns an error if the address cannot be the URL of a webhook. The
+// error does not contain the address, which is often a secret.
 func CheckURL(address string, allowPrivate bool) error {
 	u, err := url.Parse(address)
 	switch {
@@ -24,8 +24,8 @@ func CheckURL(address string, allowPrivate bool) error {
 	return nil
 }
 
-// isPrivateHost reports whether the host of an address is this machine or not
-// public, as far as its text says: a name is resolved only when it is dialled.
+// isPrivateHost reports whether the text of a host names this machine or a
+// private address. Names are resolved only when they are dialled.
 func isPrivateHost(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return !IsPublic(ip)
@@ -34,8 +34,8 @@ func isPrivateHost(host string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost")
 }
 
-// private are ranges that lead nowhere, or into our own network, beside those
-// that netip knows.
+// private lists ranges that are not routed, or that belong to our own network.
+// netip knows the other ones.
 var private = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),
 	netip.MustParsePrefix("100.64.0.0/10"),    // carrier-grade NAT
@@ -53,14 +53,15 @@ var private = []netip.Prefix{
 }
 
 var (
-	// global is the only range of IPv6 that is given out for the internet.
+	// global is the only IPv6 range that is assigned for the internet.
 	global = netip.MustParsePrefix("2000::/3")
-	// Ranges with an IPv4 address inside. The first one is allowed beside global.
+	// Ranges that contain an IPv4 address. nat64 is allowed although it is not
+	// in global.
 	nat64 = netip.MustParsePrefix("64:ff9b::/96")
 	sixTo = netip.MustParsePrefix("2002::/16")
 )
 
-// IsPublic reports whether an address is one of the internet.
+// IsPublic reports whether an address is a public one of the internet.
 func IsPublic(ip netip.Addr) bool {
 	ip = ip.Unmap().WithZone("")
 	if !ip.IsValid() || !ip.IsGlobalUnicast() || ip.IsPrivate() {
@@ -88,8 +89,8 @@ func IsPublic(ip netip.Addr) bool {
 	return true
 }
 
-// isISATAP reports whether the lower half of an address is that of RFC 5214: an
-// IPv4 address behind 0000:5efe or 0200:5efe.
+// isISATAP reports whether the lower half of an address follows RFC 5214: an
+// IPv4 address after 0000:5efe or 0200:5efe.
 func isISATAP(ip [16]byte) bool {
 	return ip[8]&^0x02 == 0 && ip[9] == 0 && ip[10] == 0x5e && ip[11] == 0xfe
 }

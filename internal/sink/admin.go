@@ -13,8 +13,8 @@ import (
 	"seckill/internal/store"
 )
 
-// replayMargin is how much earlier a replay begins than was asked for: events
-// are numbered by their commit, which may come a little after their time.
+// replayMargin is how much earlier a replay begins than requested. Events get
+// their numbers at their commit, a little after their time.
 const replayMargin = time.Minute
 
 // Info is a configured sink, without its secrets.
@@ -24,37 +24,36 @@ type Info struct {
 	Target string
 }
 
-// Admin is what operators do with sinks.
+// Admin serves the requests of operators about sinks.
 type Admin struct {
 	Store  AdminStore
 	Source string
-	// Sinks are those that are configured; Targets has one for each, by name.
+	// Sinks lists the configured sinks. Targets has the target of each, by
+	// name.
 	Sinks   []Info
 	Targets map[string]Target
-	// Now is the clock.
-	Now func() time.Time
+	Now     func() time.Time
 }
 
-// AdminStore is what Admin needs of the store.
+// AdminStore is the part of the store that Admin uses.
 type AdminStore interface {
 	SenderStore
 	AppendAudit(ctx context.Context, line store.AuditLine) error
 }
 
-// Report is how a sink stands. Info is empty but for the name of a sink that is
-// not configured.
+// Report is the state of a sink. If the sink is not configured any more, Info
+// has only its name.
 type Report struct {
 	Info
 	Configured bool
 	State      store.SinkState
-	// Lag is how many events were not taken from the feed yet; Oldest the age of
-	// the oldest event that is not delivered.
+	// Lag is the number of events that were not read from the feed yet. Oldest
+	// is the age of the oldest undelivered event.
 	Lag    int64
 	Oldest time.Duration
 }
 
-// List reports on all sinks, by name: those that are configured, and those that
-// were.
+// List reports on all sinks by name: configured ones and former ones.
 func (a *Admin) List(ctx context.Context) ([]Report, error) {
 	states, err := a.Store.SinkStates(ctx)
 	if err != nil {
@@ -75,7 +74,7 @@ func (a *Admin) List(ctx context.Context) ([]Report, error) {
 	}
 	for _, info := range a.Sinks {
 		at := slices.IndexFunc(reports, func(r Report) bool { return r.Name == info.Name })
-		if at < 0 { // its sender has not begun
+		if at < 0 { // its sender has not started
 			end, err := a.Store.FeedEnd(ctx)
 			if err != nil {
 				return nil, err
@@ -89,7 +88,7 @@ func (a *Admin) List(ctx context.Context) ([]Report, error) {
 	return reports, nil
 }
 
-// Deliveries lists the delivery log of a sink.
+// Deliveries returns the delivery log of a sink.
 func (a *Admin) Deliveries(ctx context.Context, filter store.DeliveryFilter) ([]store.Delivery, error) {
 	if err := a.known(ctx, filter.Sink); err != nil {
 		return nil, err
@@ -97,7 +96,7 @@ func (a *Admin) Deliveries(ctx context.Context, filter store.DeliveryFilter) ([]
 	return a.Store.Deliveries(ctx, filter)
 }
 
-// known is not_found for a sink that neither is nor was configured.
+// known returns not_found for a sink that was never configured.
 func (a *Admin) known(ctx context.Context, name string) error {
 	if a.configured(name) {
 		return nil
@@ -106,7 +105,7 @@ func (a *Admin) known(ctx context.Context, name string) error {
 	return err
 }
 
-// Event finds the event of a message by the id that the receiver sees.
+// Event returns the event number of a message id, as the receiver sees it.
 func (a *Admin) Event(ctx context.Context, sink, messageID string) (int64, error) {
 	found, err := a.Deliveries(ctx, store.DeliveryFilter{Sink: sink, MessageID: messageID, Limit: 1})
 	if err != nil {
@@ -138,8 +137,8 @@ func (a *Admin) SkipAll(ctx context.Context, sink string, actor store.Actor) (in
 	return a.Store.SkipDeliveries(ctx, sink, actor)
 }
 
-// Replay delivers all events since a time again, and returns how many the sink
-// has before it now.
+// Replay delivers all events since a time again, and returns how many events
+// the sink now has to send.
 func (a *Admin) Replay(ctx context.Context, sink string, from time.Time, actor store.Actor) (int64, error) {
 	state, err := a.Store.SinkState(ctx, sink)
 	if err != nil {
@@ -148,7 +147,7 @@ func (a *Admin) Replay(ctx context.Context, sink string, from time.Time, actor s
 	if from.After(state.At) {
 		return 0, seckill.Errorf(seckill.CodeBadRequest, "from must not be in the future")
 	}
-	after, err := a.before(ctx, from.Add(-replayMargin), state.Cursor)
+	after, err := a.idBefore(ctx, from.Add(-replayMargin), state.Cursor)
 	if err != nil {
 		return 0, err
 	}
@@ -159,8 +158,8 @@ func (a *Admin) Replay(ctx context.Context, sink string, from time.Time, actor s
 	return max(end-state.Cursor, 0), err
 }
 
-// Forget deletes a sink that is not configured any more, with its delivery log.
-// It returns how many deliveries it had.
+// Forget deletes a sink that is no longer configured, and its delivery log. It
+// returns how many deliveries it had.
 func (a *Admin) Forget(ctx context.Context, sink string, actor store.Actor) (int, error) {
 	if a.configured(sink) {
 		return 0, seckill.Errorf(seckill.CodeWrongState, "sink %q is configured: remove it from the configuration of all instances first", sink)
@@ -172,13 +171,13 @@ func (a *Admin) configured(name string) bool {
 	return slices.ContainsFunc(a.Sinks, func(i Info) bool { return i.Name == name })
 }
 
-// readPast is how many events a search looks at in one place: rows that cannot
-// be read are left out of a list.
+// readPast is how many events a search reads at one position, because lists
+// leave out rows that cannot be read.
 const readPast = 20
 
-// before finds an id such that all events above it, up to the cursor, happened
-// at or after a time. Ids grow with time, so that it can be halved down to.
-func (a *Admin) before(ctx context.Context, at time.Time, cursor int64) (int64, error) {
+// idBefore returns an id so that all events above it, up to the cursor, happened
+// at or after a time. Ids grow with time, so it is a binary search.
+func (a *Admin) idBefore(ctx context.Context, at time.Time, cursor int64) (int64, error) {
 	low, high := int64(0), cursor
 	for low < high {
 		middle := low + (high-low)/2
@@ -195,14 +194,14 @@ func (a *Admin) before(ctx context.Context, at time.Time, cursor int64) (int64, 
 	return low, nil
 }
 
-// Echo is how a sink answered an echo event.
+// Echo is the result of a test event.
 type Echo struct {
 	Status  string
 	Latency time.Duration
 	Err     error
 }
 
-// Test sends an echo event to a sink.
+// Test sends a test event to a sink.
 func (a *Admin) Test(ctx context.Context, sink string, actor store.Actor) (Echo, error) {
 	target := a.Targets[sink]
 	if target == nil {

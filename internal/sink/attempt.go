@@ -10,10 +10,10 @@ import (
 	"seckill/internal/store"
 )
 
-// dispatch begins as many deliveries as may run. It returns how long until one
-// more may.
+// dispatch starts as many deliveries as allowed. It returns the time until the
+// next one may start.
 func (r *round) dispatch(ctx context.Context) time.Duration {
-	for !r.over {
+	for !r.ending {
 		most := r.opt.Concurrency
 		if r.health.down() {
 			most = 1
@@ -23,10 +23,10 @@ func (r *round) dispatch(ctx context.Context) time.Duration {
 			break
 		}
 		now := time.Now()
-		if r.tries >= most || r.held(now) > 0 {
+		if r.tries >= most || r.pauseLeft(now) > 0 {
 			return settleEvery
 		}
-		if wait := r.paced(now); wait > 0 {
+		if wait := r.rateWait(now); wait > 0 {
 			return min(wait, settleEvery)
 		}
 		it := (*line)[0]
@@ -40,39 +40,39 @@ func (r *round) dispatch(ctx context.Context) time.Duration {
 	return pollEvery
 }
 
-// nextLine chooses between new events and repeated deliveries; nil if none is
-// ready. Repeated ones leave a place for new ones: a receiver that is slow to
-// refuse some orders must not hold up the others. With one place they take
-// turns.
+// nextLine chooses between new events and retries. It returns nil if none is
+// ready. Retries leave one place free for new events, so a receiver that
+// refuses some orders slowly does not delay the others. With only one place,
+// they take turns.
 func (r *round) nextLine(most int) *[]*item {
 	places := most - 1
 	if most == 1 && !r.repeated {
 		places = 1
 	}
 	switch {
-	case len(r.again) > 0 && (r.repeats < places || most == 1 && len(r.ready) == 0):
-		return &r.again
+	case len(r.retries) > 0 && (r.repeats < places || most == 1 && len(r.ready) == 0):
+		return &r.retries
 	case len(r.ready) > 0:
 		return &r.ready
 	}
 	return nil
 }
 
-// try delivers one item. It touches nothing of the round.
+// try delivers one item. It runs beside the round and must not use its fields.
 func (r *round) try(tries context.Context, it *item) {
 	it.Status, it.Latency, it.err = deliver(tries, r.opt.Target, it.message, r.opt.DeliverTimeout)
 	it.cut = it.err != nil && tries.Err() != nil
 	r.results <- it
 }
 
-// take notes how a try ended.
-func (r *round) take(it *item) {
+// takeResult records the result of a try.
+func (r *round) takeResult(it *item) {
 	r.tries--
 	if it.Kept {
 		r.repeats--
 	}
 	if it.cut {
-		return // the round was ended: not the receiver's failure
+		return // the round ended the try: not a failure of the receiver
 	}
 	now, wall := r.now(), time.Now()
 	it.Attempts++
@@ -83,11 +83,11 @@ func (r *round) take(it *item) {
 	var end outage
 	if it.err == nil {
 		it.State, it.Error = store.DeliveryDelivered, ""
-		end = r.health.worked(wall, now)
+		end = r.health.succeeded(wall, now)
 	} else {
 		it.Error = clip(it.err.Error(), maxErrorBytes)
 		r.pause(wall, it.err)
-		end = r.health.missed(wall, now, it.err)
+		end = r.health.failed(wall, now, it.err)
 		r.retryAt(&it.Delivery, now, it.err)
 	}
 	if end.over && !r.outage.over {
@@ -97,7 +97,7 @@ func (r *round) take(it *item) {
 	if it.State == store.DeliveryFailed {
 		r.opt.Observer.Failed(r.opt.Name, it.Delivery)
 	}
-	r.leave(it)
+	r.giveBack(it)
 	line := r.lanes[it.Key][1:]
 	if it.State != store.DeliveryDelivered {
 		r.blocked[it.Key] = true
@@ -114,10 +114,10 @@ func (r *round) take(it *item) {
 	r.makeReady(line[0])
 }
 
-// retryAt decides what becomes of a delivery that failed at now.
+// retryAt decides what happens to a delivery that failed at now.
 func (r *round) retryAt(d *store.Delivery, now time.Time, err error) {
 	wait, again := r.plan.next(d.Attempts, now.Sub(d.FirstAt), rand.Float64())
-	if !again && r.health.down() { // the receiver is away: nobody refused it
+	if !again && r.health.down() { // the receiver is away, so it refused nothing
 		wait, again = r.plan[len(r.plan)-1], true
 	}
 	if again && r.tooMany(d) {
@@ -133,22 +133,22 @@ func (r *round) retryAt(d *store.Delivery, now time.Time, err error) {
 	d.State, d.NextAt = store.DeliveryRetrying, now.Add(wait)
 }
 
-// tooMany reports whether a delivery gets no more tries because too many others
-// are retried. Its own failures must be its own: the receiver took others since
-// its first try.
+// tooMany reports whether a delivery fails early because too many others are
+// retried. The receiver must have accepted others since its first try: then the
+// failures are the delivery's own.
 func (r *round) tooMany(d *store.Delivery) bool {
 	return r.retrying > maxRetrying && d.Attempts >= crowdedTries && !r.health.down() && d.FirstAt.Before(r.health.lastOK)
 }
 
-// pause keeps the pause that a receiver asks for.
+// pause starts the pause that a receiver asks for.
 func (r *round) pause(now time.Time, err error) {
 	if later := (*Later)(nil); errors.As(err, &later) {
 		r.pausedTo = now.Add(min(max(later.After, 0), maxPause))
 	}
 }
 
-// leave takes an item out of hand, to be recorded.
-func (r *round) leave(it *item) {
+// giveBack ends the work on an item, whose outcome is then recorded.
+func (r *round) giveBack(it *item) {
 	it.settled, r.settled = true, true
 	if len(r.done) == 0 {
 		r.doneAt = time.Now()
@@ -163,13 +163,13 @@ func (r *round) leave(it *item) {
 	r.release = r.release || it.Kept && it.State == store.DeliveryDelivered
 }
 
-// leaveWaiting records that an item waits behind another of its key.
+// leaveWaiting records that an item waits behind another one of its key.
 func (r *round) leaveWaiting(it *item) {
 	it.State, it.LastAt = store.DeliveryWaiting, r.now()
-	r.leave(it)
+	r.giveBack(it)
 }
 
-// clip bounds a text, in whole characters, for the delivery log.
+// clip shortens a text for the delivery log, without splitting a character.
 func clip(text string, most int) string {
 	text = strings.ToValidUTF8(text, "?")
 	if len(text) <= most {

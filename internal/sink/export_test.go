@@ -1,4 +1,4 @@
 package sink
 
-// AssumeFailures lets a sender have seen so many failures in a row.
+// AssumeFailures sets how many failures in a row a sender has seen.
 func (s *Sender) AssumeFailures(n int) { s.health.failures = n }

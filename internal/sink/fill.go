@@ -10,7 +10,7 @@ import (
 	"seckill/internal/store"
 )
 
-// feedRoom is how many events may be taken in hand.
+// feedRoom returns how many events of the feed may be read.
 func (r *round) feedRoom() int {
 	room := maxUnsettled - len(r.unsettled)
 	if room < maxUnsettled/4 && len(r.ready) > r.opt.Concurrency {
@@ -19,19 +19,19 @@ func (r *round) feedRoom() int {
 	return room
 }
 
-// dueRoom is how many deliveries of the store may be taken in hand.
+// dueRoom returns how many due deliveries may be read.
 func (r *round) dueRoom() int {
 	room := maxRepeats - r.due
-	if room < maxRepeats/4 && len(r.again) > r.opt.Concurrency {
+	if room < maxRepeats/4 && len(r.retries) > r.opt.Concurrency {
 		return 0
 	}
 	return room
 }
 
-// fill takes due deliveries and events of the feed in hand.
+// fill reads due deliveries and events of the feed.
 func (r *round) fill(ctx context.Context) error {
 	now := time.Now()
-	if r.over || r.held(now) > 0 {
+	if r.ending || r.pauseLeft(now) > 0 {
 		return nil
 	}
 	if r.health.down() {
@@ -48,21 +48,21 @@ func (r *round) fill(ctx context.Context) error {
 	return nil
 }
 
-// fillProbe takes one delivery in hand: the next event of the feed, or a delivery
-// that waits for a retry, in turns. The event has not failed yet, so it finds a
-// receiver that refuses some orders only. The retry finds one that refuses
-// events at first.
+// fillProbe reads one delivery as a probe: in turns the next event of the feed,
+// or a delivery that waits for a retry. The event has not failed yet, so it
+// succeeds at a receiver that refuses only some orders. The retry succeeds at a
+// receiver that refuses events at the first try.
 func (r *round) fillProbe(ctx context.Context) error {
-	if len(r.flying) > 0 {
+	if len(r.inFlight) > 0 {
 		return nil
 	}
 	by := r.now().Add(maxDelay)
 	if r.health.retryNext {
-		if err := r.fillDue(ctx, by, 1); err != nil || len(r.flying) > 0 {
+		if err := r.fillDue(ctx, by, 1); err != nil || len(r.inFlight) > 0 {
 			return err
 		}
 	}
-	for len(r.flying) == 0 && len(r.unsettled) < maxUnsettled {
+	for len(r.inFlight) == 0 && len(r.unsettled) < maxUnsettled {
 		if err := r.fillFeed(ctx, probeChoice, 1); err != nil {
 			return err
 		}
@@ -70,19 +70,19 @@ func (r *round) fillProbe(ctx context.Context) error {
 			break
 		}
 	}
-	if len(r.flying) > 0 || !r.drained {
+	if len(r.inFlight) > 0 || !r.drained {
 		return nil
 	}
 	return r.fillDue(ctx, by, 1)
 }
 
-// maxDelay is later than any next try.
+// maxDelay is longer than any wait for a retry.
 const maxDelay = 365 * 24 * time.Hour
 
 func (r *round) fillDue(ctx context.Context, by time.Time, room int) error {
 	limit := room + r.due // those in hand are due too
 	if r.health.down() {
-		limit += maxRepeats // to find one that was tried
+		limit += maxRepeats // enough to find one that was tried
 	}
 	due, err := r.opt.Store.DeliveriesDue(ctx, r.opt.Name, by, limit)
 	if err != nil {
@@ -93,26 +93,27 @@ func (r *round) fillDue(ctx context.Context, by time.Time, room int) error {
 		r.dueAt = time.Now().Add(dueEvery)
 	}
 	if r.health.down() {
-		// One that was refused often says little about the receiver. One that was
-		// never tried is no retry.
+		// Prefer deliveries with few failures: one that was refused often says
+		// little about the receiver. One that was never tried is no retry.
 		slices.SortStableFunc(due, func(a, b store.Delivery) int {
 			return cmp.Or(cmp.Compare(min(b.Attempts, 1), min(a.Attempts, 1)), cmp.Compare(a.Attempts, b.Attempts))
 		})
 	}
 	for i := range due {
-		if d := &due[i]; !r.flying[d.EventID] && room > 0 {
+		if d := &due[i]; !r.inFlight[d.EventID] && room > 0 {
 			room--
 			r.due++
-			r.enlist(&item{Delivery: *d, message: kept(d)})
+			r.enlist(&item{Delivery: *d, message: storedMessage(d)})
 		}
 	}
 	return nil
 }
 
-// enlist makes an item ready, behind those of its key.
+// enlist adds an item behind those of its key. If it is the first one, it is
+// ready.
 func (r *round) enlist(it *item) {
 	line := append(r.lanes[it.Key], it)
-	r.lanes[it.Key], r.flying[it.EventID] = line, true
+	r.lanes[it.Key], r.inFlight[it.EventID] = line, true
 	if len(line) == 1 {
 		r.makeReady(it)
 	}
@@ -120,14 +121,14 @@ func (r *round) enlist(it *item) {
 
 func (r *round) makeReady(it *item) {
 	if it.Kept {
-		r.again = append(r.again, it)
+		r.retries = append(r.retries, it)
 	} else {
 		r.ready = append(r.ready, it)
 	}
 }
 
-// fillFeed reads so many events of the feed, and takes them in hand up to the
-// last one that may be tried.
+// fillFeed reads up to read events of the feed, and makes up to tried of them
+// ready.
 func (r *round) fillFeed(ctx context.Context, read, tried int) error {
 	events, err := r.opt.Store.Events(ctx, r.read, read)
 	if err != nil {
@@ -148,7 +149,7 @@ func (r *round) fillFeed(ctx context.Context, read, tried int) error {
 		r.read = it.EventID
 		r.unsettled = append(r.unsettled, it)
 		switch {
-		case it.settled: // by a sender before
+		case it.settled: // an earlier sender settled it
 		case r.blocked[it.Key]:
 			r.leaveWaiting(it)
 		default:
@@ -159,7 +160,7 @@ func (r *round) fillFeed(ctx context.Context, read, tried int) error {
 	return nil
 }
 
-// items makes items of events, and finds out which keys have to wait.
+// items turns events into items, and finds the keys that have to wait.
 func (r *round) items(ctx context.Context, events []seckill.Event) ([]*item, error) {
 	var nos []seckill.OrderNo
 	var keys []string
@@ -185,8 +186,8 @@ func (r *round) items(ctx context.Context, events []seckill.Event) ([]*item, err
 		e := &events[i]
 		items[i] = &item{
 			Delivery: store.Delivery{EventID: e.ID, Key: keys[i], Kind: e.Kind, MessageID: messageID(e), EventAt: e.At},
-			// Events of test products are not sent. They are settled, so that the cursor
-			// moves past them.
+			// Events of test products are not sent. They count as settled, so
+			// the cursor moves past them.
 			settled: r.known[e.ID] || e.Test,
 		}
 		items[i].message, err = newMessage(r.opt.Source, items[i].MessageID, keys[i], typePrefix+string(e.Kind), e.At, r.opt.Data(e, orders[e.OrderNo]))

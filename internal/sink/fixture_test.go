@@ -70,7 +70,7 @@ func openShopAt(t testing.TB, path string, now func() time.Time) *shop {
 	return sh
 }
 
-// sell sells n orders, each with an event order.confirmed.
+// sell sells n orders. Each has an event order.confirmed.
 func (s *shop) sell(n int) []seckill.OrderNo {
 	s.t.Helper()
 	var nos []seckill.OrderNo
@@ -139,16 +139,16 @@ func (s *shop) end() int64 {
 	return end
 }
 
-// receiver is a target that remembers what it got, and fails as told.
+// receiver is a target that remembers its messages and can fail.
 type receiver struct {
 	mu     sync.Mutex
 	got    []sink.Message
-	refuse func(m *sink.Message) error // nil takes all
-	busy   map[string]int              // tries under way, by key
-	now    int                         // tries under way
-	most   int                         // the most of them
+	refuse func(m *sink.Message) error // nil accepts all
+	busy   map[string]int              // running tries by key
+	now    int                         // running tries
+	most   int                         // the highest number of running tries
 	tries  int
-	both   error // two tries of one key at the same time
+	both   error // set if two tries of one key ran at once
 	slow   time.Duration
 }
 
@@ -207,7 +207,7 @@ func (r *receiver) tried() int {
 	return r.tries
 }
 
-// types are the events of each key, in the order of their arrival.
+// types returns the event types of each key, in the order of arrival.
 func (r *receiver) types() map[string][]string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -218,7 +218,7 @@ func (r *receiver) types() map[string][]string {
 	return types
 }
 
-// ids counts the messages by their id.
+// ids counts the messages by id.
 func (r *receiver) ids() map[string]int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -273,8 +273,8 @@ func (s *shop) options(target sink.Target) sink.Options {
 	}
 }
 
-// inVirtualTime runs a test on a clock of its own, which stands still while
-// anybody works. It begins with a day, for sales that started before.
+// inVirtualTime runs a test with virtual time, which passes only while all
+// goroutines wait. It first lets a day pass, for sales that started before.
 func inVirtualTime(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	virtual.Test(t, func(t *testing.T) {
@@ -283,10 +283,10 @@ func inVirtualTime(t *testing.T, test func(t *testing.T)) {
 	})
 }
 
-// roundEvery is how often the engine begins a round.
+// roundEvery is how often the engine starts a round.
 const roundEvery = 500 * time.Millisecond
 
-// work runs rounds for a time, as the engine does. Use it in virtual time.
+// work runs rounds for a time, like the engine. Use it in virtual time.
 func work(t *testing.T, sender *sink.Sender, long time.Duration) {
 	t.Helper()
 	for end := time.Now().Add(long); time.Now().Before(end); <-time.After(roundEvery) {
@@ -296,14 +296,14 @@ func work(t *testing.T, sender *sink.Sender, long time.Duration) {
 	}
 }
 
-// drive runs rounds until a condition holds.
+// drive runs rounds until a condition is true.
 func drive(t testing.TB, sender *sink.Sender, what string, until func() bool) {
 	t.Helper()
 	ticker := time.NewTicker(10 * time.Millisecond)
 	defer ticker.Stop()
 	for deadline := time.Now().Add(patience); !until(); <-ticker.C {
 		if time.Now().After(deadline) {
-			t.Fatalf("waited too long for %s", what)
+			t.Fatalf("timeout, waited for %s", what)
 		}
 		if err := sender.Round(t.Context()); err != nil {
 			t.Fatal(err)
@@ -318,7 +318,7 @@ func equal[T comparable](t *testing.T, what string, got, want T) {
 	}
 }
 
-// body is a message, decoded.
+// body is a decoded message.
 type body struct {
 	SpecVersion     string    `json:"specversion"`
 	ID              string    `json:"id"`

@@ -8,23 +8,23 @@ import (
 	"time"
 )
 
-// Lazy is a target that is opened by its first delivery. A broker that is down
-// while the engine starts must not keep the engine from starting: deliveries
-// fail until it can be opened.
+// Lazy is a target that the first delivery opens. A broker that is down must
+// not prevent the start of the engine: deliveries fail until the target is
+// open.
 type Lazy struct {
 	// Open connects, within the context's deadline.
 	Open func(ctx context.Context) (Target, error)
 
 	mu     sync.Mutex
 	target Target
-	last   error // of an Open that ended at lastAt
+	last   error // of the Open that ended at lastAt
 	lastAt time.Time
 	closed bool
 }
 
 var errClosed = errors.New("sink is closed")
 
-// Deliver opens the target if need be, and delivers.
+// Deliver opens the target if necessary, and delivers.
 func (l *Lazy) Deliver(ctx context.Context, m *Message) (string, error) {
 	target, err := l.opened(ctx)
 	if err != nil {
@@ -48,14 +48,14 @@ func (l *Lazy) opened(ctx context.Context) (Target, error) {
 	case err == nil:
 		l.target = target
 	case errors.Is(err, context.DeadlineExceeded) && reason(err) == nil && l.lastAt.After(began):
-		err = l.last // this delivery's time went by while another one tried to open
+		err = l.last // this delivery timed out while another one tried to open
 	default:
 		l.last, l.lastAt = err, time.Now()
 	}
 	return target, err
 }
 
-// Close closes the target, if it was opened.
+// Close closes the target, if it is open.
 func (l *Lazy) Close(ctx context.Context) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,14 +17,14 @@ const (
 	typePrefix = "seckill."
 	// TypeEcho is the type of the event that a test of a sink sends.
 	TypeEcho = typePrefix + "echo"
-	// timeFormat is RFC 3339 to the millisecond, as everywhere on the wire.
+	// timeFormat is RFC 3339 with milliseconds, as everywhere in the API.
 	timeFormat = "2006-01-02T15:04:05.000Z07:00"
 	idPrefix   = "evt_"
 	idBytes    = 16
 )
 
-// Data makes the data member of an event's message: the order as it was with
-// the event, the figures of a sale, or the refund. The order is nil if there is
+// Data returns the data field of an event's message: the order as it was at the
+// event, the figures of a sale, or the refund. The order is nil if there is
 // none.
 type Data func(e *seckill.Event, o *seckill.Order) any
 
@@ -46,7 +46,7 @@ func newMessage(source, id, key, kind string, at time.Time, data any) (*Message,
 		Time: at.UTC().Format(timeFormat), DataContentType: "application/json", Data: data,
 	}
 	body, err := json.Marshal(e)
-	if err != nil { // data that is no JSON must not hold up the feed
+	if err != nil { // data that is not valid JSON must not block the feed
 		e.Data = nil
 		body, err = json.Marshal(e)
 	}
@@ -56,7 +56,7 @@ func newMessage(source, id, key, kind string, at time.Time, data any) (*Message,
 	return &Message{ID: id, Key: key, Type: kind, Time: at, Body: body}, nil
 }
 
-// keyOf is what an event's order of delivery goes by.
+// keyOf returns the key of an event. Events of one key are delivered in order.
 func keyOf(e *seckill.Event) string {
 	if e.OrderNo.IsZero() {
 		return "product:" + strconv.FormatUint(uint64(e.ProductID), 10)
@@ -64,8 +64,9 @@ func keyOf(e *seckill.Event) string {
 	return e.OrderNo.String()
 }
 
-// messageID names an event. Its number alone would not do: when an older copy of
-// the store is restored, numbers are given again, to other events.
+// messageID returns the id of an event's message. The event's number alone is
+// not unique: after an older copy of the store is restored, numbers are used
+// again for other events.
 func messageID(e *seckill.Event) string {
 	facts := fmt.Sprintf("%d\n%d\n%s\n%d\n%s", e.ID, e.At.UnixMilli(), e.Kind, e.ProductID, e.OrderNo)
 	sum := sha256.Sum256([]byte(facts))
@@ -79,7 +80,7 @@ func IsMessageID(text string) bool {
 	return found && err == nil && len(raw) == idBytes && strings.ToLower(digits) == digits
 }
 
-// kept is the message of a delivery that the store has kept.
-func kept(d *store.Delivery) *Message {
+// storedMessage returns the message of a delivery in the store.
+func storedMessage(d *store.Delivery) *Message {
 	return &Message{ID: d.MessageID, Key: d.Key, Type: typePrefix + string(d.Kind), Time: d.EventAt, Body: d.Body}
 }

@@ -9,9 +9,9 @@ import (
 	"seckill/internal/store"
 )
 
-// TestSender_PassesByTestProducts has a thousand events of a test product stand
-// before one of a real product, and more behind it.
-func TestSender_PassesByTestProducts(t *testing.T) {
+// A thousand events of a test product are before one event of a real product,
+// and more are behind it.
+func TestSender_SkipsEventsOfTestProducts(t *testing.T) {
 	s := newShop(t)
 	now := time.Now()
 	rehearsal, err := s.CreateProduct(t.Context(), seckill.Product{
@@ -44,7 +44,7 @@ func TestSender_PassesByTestProducts(t *testing.T) {
 	})
 	got := r.types()
 	if len(got[want]) != 1 {
-		t.Errorf("the real order was told %v", got[want])
+		t.Errorf("the events of the real order are %v", got[want])
 	}
 	for _, m := range r.got {
 		if b := decode(t, &m); b.Data.ProductID != shown.ID {

@@ -7,51 +7,51 @@ import (
 	"seckill/internal/store"
 )
 
-// round is one round of a sender. Its methods run on one goroutine; deliveries
-// run on others and come back through results.
+// round is one round of a sender. Its methods run on one goroutine. Deliveries
+// run on others and return through results.
 type round struct {
 	*Sender
-	state store.SinkState // as the round found it
-	began time.Time
-	over  bool // nothing new is begun
+	state  store.SinkState // at the beginning of the round
+	began  time.Time
+	ending bool // nothing new is started
 
 	read    int64          // the last event that was read from the feed
-	cursor  int64          // as the store has it
-	drained bool           // the feed had no more
+	cursor  int64          // in the store
+	drained bool           // the feed had no more events
 	feedAt  time.Time      // when to read it again
-	dueAt   time.Time      // when to look for due deliveries again
+	dueAt   time.Time      // when to read due deliveries again
 	known   map[int64]bool // events above the cursor that have a delivery
 
-	unsettled []*item // events above the cursor, in the feed's order
-	ready     []*item // events of the feed that may be tried now
-	again     []*item // deliveries of the store that may be tried now
+	unsettled []*item // events above the cursor, in the order of the feed
+	ready     []*item // new events that may be tried now
+	retries   []*item // deliveries of the store that may be tried now
 	lanes     map[string][]*item
-	blocked   map[string]bool // keys with a delivery that this round left open
-	flying    map[int64]bool  // events in hand, until the store has their outcome
+	blocked   map[string]bool // keys with a delivery that this round left unfinished
+	inFlight  map[int64]bool  // events in hand, until the store has their outcome
 	due       int             // deliveries of the store in hand, until it has their outcome
-	tries     int             // that are under way
-	repeats   int             // of them, those of deliveries that the store had
-	settled   bool            // some delivery left the hand
-	// repeated says that the last try was of a delivery that the store had.
+	tries     int             // running tries
+	repeats   int             // running tries of deliveries of the store
+	settled   bool            // at least one delivery was given back
+	// repeated means that the last try was of a delivery of the store.
 	repeated bool
 	results  chan *item
 
 	done    []store.Delivery // outcomes that the store does not have yet
-	doneAt  time.Time        // of the first of them
-	release bool             // more may be due than was found last
-	outage  outage           // that has ended, and whose deliveries are not due yet
+	doneAt  time.Time        // when the first of them was added
+	release bool             // more deliveries may be due than were read last
+	outage  outage           // an ended outage whose deliveries are not due yet
 }
 
-// item is an event in hand.
+// item is an event that the round has in hand.
 type item struct {
 	store.Delivery
 	message *Message
 	settled bool
 	err     error
-	cut     bool // the try was ended, not by its own timeout
+	cut     bool // the round ended the try, not its timeout
 }
 
-// now is the store's time.
+// now returns the time by the store's clock.
 func (r *round) now() time.Time {
 	return r.state.At.Add(time.Since(r.began)).Truncate(time.Millisecond)
 }
@@ -73,10 +73,10 @@ func (r *round) run(ctx context.Context) error {
 	}
 }
 
-// findKnown finds the events above the cursor that have a delivery. There are
-// none after a round that ended with nothing in hand.
+// findKnown reads the events above the cursor that have a delivery. After a
+// round that ended with no unsettled event there are none.
 func (r *round) findKnown(ctx context.Context) error {
-	if r.even {
+	if r.noneUnsettled {
 		return nil
 	}
 	after, err := r.opt.Store.DeliveredAfter(ctx, r.opt.Name, r.cursor, 2*maxUnsettled)
@@ -87,16 +87,16 @@ func (r *round) findKnown(ctx context.Context) error {
 	return err
 }
 
-// step does all that can be done now. It returns how long to wait for more, or
-// 0 at the end of the round. When ctx has ended it begins nothing; tries in hand
-// and the recording of outcomes have the longer context.
+// step does everything that can be done now. It returns the time to wait for
+// more, or 0 at the end of the round. After the end of ctx it starts nothing;
+// running tries and the recording use the longer context.
 func (r *round) step(ctx, longer context.Context) (time.Duration, error) {
-	r.over = r.over || ctx.Err() != nil || time.Since(r.began) > roundLength
+	r.ending = r.ending || ctx.Err() != nil || time.Since(r.began) > roundLength
 	if err := r.fill(ctx); err != nil {
 		if ctx.Err() == nil {
 			return 0, err
 		}
-		r.over = true // the stop ended the reading: what is in hand is recorded
+		r.ending = true // the stop interrupted the read; items in hand are still recorded
 	}
 	wait := r.dispatch(longer)
 	if err := r.settle(longer, r.tries == 0 && r.inHand() == 0); err != nil {
@@ -106,46 +106,45 @@ func (r *round) step(ctx, longer context.Context) (time.Duration, error) {
 	switch {
 	case r.tries > 0:
 		return min(wait, settleEvery), nil
-	case r.over, r.held(time.Now()) > 0, r.idle():
+	case r.ending, r.pauseLeft(time.Now()) > 0, r.idle():
 		return 0, nil
 	}
 	return wait, nil
 }
 
-// inHand is how many deliveries may be tried now.
-func (r *round) inHand() int { return len(r.ready) + len(r.again) }
+// inHand returns how many deliveries may be tried now.
+func (r *round) inHand() int { return len(r.ready) + len(r.retries) }
 
-// idle reports whether nothing is left to do: nothing is in hand, and there is
-// nothing more to take in hand.
+// idle reports whether nothing is in hand and nothing more can be read.
 func (r *round) idle() bool {
 	return r.inHand() == 0 && len(r.done) == 0 && !r.release && r.drained
 }
 
-// await waits for a result, at most so long, and takes all that are there.
+// await waits for a result up to a time, and takes all results.
 func (r *round) await(ctx context.Context, wait time.Duration) {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	stop := ctx.Done()
-	if r.over {
-		stop = nil // tries end by themselves
+	if r.ending {
+		stop = nil // the running tries end by themselves
 	}
 	select {
 	case it := <-r.results:
-		r.take(it)
+		r.takeResult(it)
 	case <-timer.C:
 	case <-stop:
 	}
 	for {
 		select {
 		case it := <-r.results:
-			r.take(it)
+			r.takeResult(it)
 		default:
 			return
 		}
 	}
 }
 
-// settle records the outcomes, if it is time or asked for.
+// settle records the outcomes, if it is time or now is set.
 func (r *round) settle(ctx context.Context, now bool) error {
 	if len(r.done) == 0 && len(r.unsettled) == 0 {
 		return nil
@@ -168,7 +167,7 @@ func (r *round) settle(ctx context.Context, now bool) error {
 		return err
 	}
 	for i := range r.done {
-		delete(r.flying, r.done[i].EventID)
+		delete(r.inFlight, r.done[i].EventID)
 		if r.done[i].Kept {
 			r.due--
 		}
@@ -189,7 +188,7 @@ func (r *round) settle(ctx context.Context, now bool) error {
 	return r.sweep(ctx)
 }
 
-// sweep keeps the delivery log bounded.
+// sweep deletes old rows of the delivery log.
 func (r *round) sweep(ctx context.Context) error {
 	if r.cursor-r.sweptAt < sweepEvery || r.cursor <= r.opt.KeepEvents {
 		return nil
@@ -201,12 +200,12 @@ func (r *round) sweep(ctx context.Context) error {
 	return err
 }
 
-// finish waits for tries that are under way, whose context has ended, and
-// records what is left to record.
+// finish waits for running tries, whose context has ended, and records the
+// rest.
 func (r *round) finish(ctx context.Context, err error) error {
-	r.over = true
+	r.ending = true
 	for r.tries > 0 {
-		r.take(<-r.results)
+		r.takeResult(<-r.results)
 	}
 	if err != nil {
 		return err
@@ -216,9 +215,9 @@ func (r *round) finish(ctx context.Context, err error) error {
 	if err := r.settle(ctx, true); err != nil {
 		return err
 	}
-	r.even, r.Sender.drained = len(r.unsettled) == 0, r.drained
-	if r.read == r.state.Cursor && !r.settled && time.Since(r.Status().At) < tellEvery {
+	r.noneUnsettled, r.Sender.drained = len(r.unsettled) == 0, r.drained
+	if r.read == r.state.Cursor && !r.settled && time.Since(r.Status().At) < statusEvery {
 		return nil // nothing new
 	}
-	return r.tell(ctx)
+	return r.readStatus(ctx)
 }

@@ -8,16 +8,16 @@ var DefaultDelays = []time.Duration{
 	5 * time.Second, time.Minute, 5 * time.Minute, 30 * time.Minute, 2 * time.Hour, 4 * time.Hour, 6 * time.Hour, 7 * time.Hour, 8 * time.Hour,
 }
 
-// jitterShare is the part of a wait that is added at random, so that deliveries
-// which failed together are not repeated together.
+// jitterShare is the random part of a wait. Deliveries that failed together are
+// not retried together.
 const jitterShare = 0.1
 
-// schedule says when a delivery is tried again.
+// schedule is the waits between the tries of a delivery.
 type schedule []time.Duration
 
-// next is the wait until the next try, or false when the tries are used up. The
-// waits count from the first try on: tries that were made early, because the
-// sink worked again, use up nothing.
+// next returns the wait until the next try, or false if the tries are used up.
+// The waits count from the first try. Early tries, made because the sink worked
+// again, use up nothing.
 func (s schedule) next(attempts int, since time.Duration, random float64) (time.Duration, bool) {
 	var at time.Duration
 	for _, delay := range s {

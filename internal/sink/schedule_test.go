@@ -19,11 +19,11 @@ func TestSchedule_Next(t *testing.T) {
 		{"after the first try", 1, 0, time.Second, true},
 		{"after the second", 2, time.Second, 10 * time.Second, true},
 		{"a slow try shortens the wait", 2, 4 * time.Second, 7 * time.Second, true},
-		{"tries that were made early use up nothing", 9, 2 * time.Second, 9 * time.Second, true},
+		{"early tries use up nothing", 9, 2 * time.Second, 9 * time.Second, true},
 		{"after the last", 4, 71 * time.Second, 0, false},
-		{"time that passed without tries uses up none of them", 1, time.Hour, time.Second, true},
+		{"time without tries uses up none", 1, time.Hour, time.Second, true},
 		{"and the next", 3, time.Hour, time.Minute, true},
-		{"until all are made", 4, time.Hour, 0, false},
+		{"after the last try", 4, time.Hour, 0, false},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -61,7 +61,7 @@ func (f *fake) Deliver(context.Context, *Message) (string, error) {
 }
 func (f *fake) Close(context.Context) error { f.closed++; return nil }
 
-func TestLazy_OpensWithTheFirstDeliveryAndTriesAgain(t *testing.T) {
+func TestLazy_OpensWithTheFirstDeliveryAndRetries(t *testing.T) {
 	target, opens, errAway := &fake{}, 0, errors.New("broker is away")
 	lazy := &Lazy{Open: func(context.Context) (Target, error) {
 		if opens++; opens == 1 {

@@ -7,17 +7,18 @@ import (
 	"strings"
 )
 
-// The form of a webhook's secret, as the Standard Webhooks specification has it.
+// The format of a webhook's secret in the Standard Webhooks specification.
 const (
 	secretPrefix   = "whsec_"
 	minSecretBytes = 24
 	maxSecretBytes = 64
 )
 
-// SecretForm says the form of a webhook's secret.
+// SecretForm describes the format of a webhook's secret.
 var SecretForm = fmt.Sprintf("%s and base64 of %d to %d bytes", secretPrefix, minSecretBytes, maxSecretBytes)
 
-// ParseSecret is the key in a webhook's secret. The error does not echo it.
+// ParseSecret returns the key in a webhook's secret. The error does not contain
+// the secret.
 func ParseSecret(secret string) ([]byte, error) {
 	text, found := strings.CutPrefix(secret, secretPrefix)
 	key, err := base64.StdEncoding.DecodeString(text)

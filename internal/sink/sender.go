@@ -14,21 +14,20 @@ import (
 
 // Bounds of a sender.
 const (
-	// maxUnsettled is how many events a sender holds at once, and so how many are
-	// delivered again after it was killed.
+	// maxUnsettled bounds the unsettled events of a sender, and so the events that
+	// are delivered again after it was killed.
 	maxUnsettled = 512
-	// maxRepeats is how many of the store's deliveries it holds beside them.
+	// maxRepeats bounds the deliveries of the store that it holds in addition.
 	maxRepeats = 256
-	// While more than maxRetrying deliveries of a sink are retried, one that the
-	// receiver refused while it took others is kept as failed after crowdedTries
-	// tries, and the feed goes on.
+	// If more than maxRetrying deliveries of a sink are retried, a delivery
+	// fails after crowdedTries tries if the receiver accepted others meanwhile.
+	// So the feed goes on.
 	maxRetrying  = 1000
 	crowdedTries = 3
-	// keepEvents is how many events back the delivery log reaches, unless
-	// Options say otherwise.
+	// keepEvents is the default of Options.KeepEvents.
 	keepEvents = 100_000
-	// sweepEvery and sweepMost: after so many events at most so many rows of the
-	// log are deleted.
+	// After every sweepEvery events, at most sweepMost rows of the log are
+	// deleted.
 	sweepEvery = 1000
 	sweepMost  = 2 * sweepEvery
 
@@ -37,115 +36,119 @@ const (
 	settleEvery    = 100 * time.Millisecond
 	settleMost     = 256
 	settleTimeout  = 5 * time.Second
-	lastTimeout    = 2 * time.Second // to record outcomes while the engine stops
-	stopGrace      = time.Second     // of deliveries in hand when the engine stops
+	lastTimeout    = 2 * time.Second // for recording outcomes while the engine stops
+	stopGrace      = time.Second     // for running deliveries while the engine stops
 	pollEvery      = 200 * time.Millisecond
 	dueEvery       = time.Second
 
-	// A sink is down after downSilent tries in a row without an answer, or after
-	// downAnswered failures in a row of any kind. A receiver that answers may
-	// refuse the orders of one product alone, so it takes many failures until the
-	// others have to wait too.
+	// A sink is down after downSilent tries in a row without an answer, or
+	// after downAnswered failures in a row of any kind. The second bound is
+	// high, because a receiver that answers may refuse only the orders of one
+	// product.
 	downSilent   = 10
 	downAnswered = 5000
-	// While a sink is down one delivery at a time is tried, after probeFirst, then
-	// twice that, up to probeMost; up to probeAnswered if the receiver answers.
+	// While a sink is down, one delivery at a time is tried. The wait begins
+	// with probeFirst and doubles up to probeMost, or up to probeAnswered if
+	// the receiver answers.
 	probeFirst    = 500 * time.Millisecond
 	probeMost     = 10 * time.Second
 	probeAnswered = time.Second
-	probeChoice   = 16 // events among which a probe is chosen
-	// A success after an outage of this length makes the deliveries due that
-	// failed during it.
+	probeChoice   = 16 // a probe is chosen among so many events
+	// After an outage of at least this length, a success makes the deliveries
+	// due that failed during it.
 	outageLength = 5 * time.Second
 
-	maxPause      = 10 * time.Minute // that a receiver may ask for
+	maxPause      = 10 * time.Minute // the longest pause that a receiver may ask for
 	maxErrorBytes = 500
 	maxStatus     = 32
-	// lagAlert is how far behind a sink may be before somebody is told.
+	// lagAlert is the lag above which the sink alerts.
 	lagAlert      = 10 * time.Minute
 	lagAlertEvery = time.Minute
-	burst         = 100 * time.Millisecond // of the pace
-	tellEvery     = 5 * time.Second        // that an idle sender reads its status anew
-	lookEvery     = time.Second            // that a pausing sender looks for an operator's retry
+	burst         = 100 * time.Millisecond // of the rate limit
+	statusEvery   = 5 * time.Second        // how often an idle sender reads its status again
+	lookEvery     = time.Second            // how often a paused sender checks for an operator's retry
 )
 
-// SenderStore is what a sender needs of the store.
+// Store is the part of the store that a sender uses.
 type SenderStore interface {
 	store.Deliveries
 	Events(ctx context.Context, after int64, limit int) ([]seckill.Event, error)
 	OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
 }
 
-// Observer is told what a sender does. Its methods return at once.
+// Observer gets the events of a sender. Its methods return at once.
 type Observer interface {
-	// Tried is one try; the state is what became of the delivery.
+	// Tried is called after each try, with the new state of the delivery.
 	Tried(sink string, state store.DeliveryState, took time.Duration)
-	// Failed is a delivery whose tries are used up.
+	// Failed is called when the tries of a delivery are used up.
 	Failed(sink string, d store.Delivery)
-	// Crowded is a sink with so many retries that deliveries fail early.
+	// Crowded is called when a sink has so many retries that deliveries fail
+	// early.
 	Crowded(sink string, retrying int64, cause string)
-	// Lagging is a sink whose oldest undelivered event is older than ten minutes.
+	// Lagging is called when the oldest undelivered event of a sink is older
+	// than ten minutes.
 	Lagging(sink string, oldest time.Duration, cause string)
 }
 
-// Options are what a sender is made of.
+// Options are the settings of a sender.
 type Options struct {
 	Name   string
-	Source string // of the events, as CloudEvents has it
+	Source string // source attribute of the CloudEvents
 	Target Target
 	Store  SenderStore
 	Data   Data
-	// Delays are the waits between tries; empty for DefaultDelays.
+	// Delays are the waits between tries; empty means DefaultDelays.
 	Delays []time.Duration
-	// RatePerSecond bounds the tries a second; 0 is off.
+	// RatePerSecond bounds the tries per second; 0 means no limit.
 	RatePerSecond int
-	// Concurrency bounds the deliveries at the same time; 0 for one.
+	// Concurrency bounds the concurrent deliveries; 0 means one.
 	Concurrency int
-	// AtEnd lets a new sink begin behind the last event.
+	// AtEnd makes a new sink start after the last event.
 	AtEnd    bool
 	Logger   *slog.Logger
 	Observer Observer
-	// DeliverTimeout bounds one try; 0 for 10 s.
+	// DeliverTimeout bounds one try; 0 means 10 s.
 	DeliverTimeout time.Duration
-	// KeepEvents is how many events back the delivery log reaches; 0 for 100,000.
+	// KeepEvents is how many past events the delivery log keeps; 0 means
+	// 100,000.
 	KeepEvents int64
 }
 
 // Sender sends the events of the feed to one sink: at least once, and in order
-// per key. Its rounds are run by a duty. A sender that is killed at any point
-// repeats at most maxUnsettled deliveries.
+// per key. A background loop runs its rounds. A sender that is killed at any
+// point repeats at most maxUnsettled deliveries.
 //
-// What a delivery waits for stands in the store; a sender remembers between
-// rounds only how the sink behaves.
+// The store holds the state of every delivery. Between rounds a sender
+// remembers only how the receiver behaves.
 type Sender struct {
 	opt  Options
 	plan schedule
 
-	term     int64     // of the sink, as this sender has taken it; 0 for none
+	term     int64     // term under which this sender has taken the sink; 0 for none
 	health   health    // how the receiver answers
-	pausedTo time.Time // the receiver asked for it
-	slot     time.Time // of the pace
-	retrying int64     // deliveries that are retried, as far as is known
-	crowded  string    // why a delivery failed early, until it was said
-	downAt   time.Time // since when the sink is down, as the store has it
+	pausedTo time.Time // end of a pause that the receiver asked for
+	slot     time.Time // next free slot of the rate limit
+	retrying int64     // deliveries that are retried, as last read
+	crowded  string    // why a delivery failed early; cleared when reported
+	downAt   time.Time // since when the sink is down, by the store's clock; zero if it is up
 	sweptAt  int64
 	lookedAt time.Time // when the store was last read during a pause
-	// retriedAt is when an operator last asked for a retry, as this sender knows.
-	retriedAt time.Time
-	alerted   time.Time
-	even      bool // no event above the cursor has a delivery
-	drained   bool // the last round left nothing in the feed
+	// retriedAt is when an operator last requested a retry, as last read.
+	retriedAt     time.Time
+	alerted       time.Time
+	noneUnsettled bool // no event above the cursor has a delivery
+	drained       bool // the last round read the whole feed
 
 	mu     sync.Mutex
 	status Status
 }
 
-// Status is what a sender knows of its sink.
+// Status is the state of a sink as a sender last saw it.
 type Status struct {
-	At time.Time // when it was known; zero before the first round
-	// Lag is how many events of the feed the sink has not been sent yet.
+	At time.Time // when it was read; zero before the first round
+	// Lag is the number of events that were not sent yet.
 	Lag int64
-	// Oldest is the age of the oldest event that is not delivered.
+	// Oldest is the age of the oldest undelivered event.
 	Oldest                    time.Duration
 	Retrying, Waiting, Failed int64
 	Down                      bool
@@ -168,37 +171,37 @@ func NewSender(opt Options) *Sender {
 	return &Sender{opt: opt, plan: opt.Delays}
 }
 
-// Status is the state at the end of the last round.
+// Status returns the state at the end of the last round.
 func (s *Sender) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.status
 }
 
-// Round sends what is due, for ten seconds at most, and ends early when nothing
+// Round sends due deliveries, for ten seconds at most. It ends early if nothing
 // is left to do.
 func (s *Sender) Round(ctx context.Context) error {
-	if s.held(time.Now()) > 0 {
-		if held, err := s.rest(ctx); held || err != nil {
+	if s.pauseLeft(time.Now()) > 0 {
+		if paused, err := s.pausedRound(ctx); paused || err != nil {
 			return err
 		}
 	}
 	state, err := s.begin(ctx)
 	if err != nil {
-		s.term, s.even = 0, false
+		s.term, s.noneUnsettled = 0, false
 		return fmt.Errorf("sink %s: %w", s.opt.Name, err)
 	}
 	r := &round{
 		Sender: s, state: state, began: time.Now(), read: state.Cursor, cursor: state.Cursor,
-		lanes: make(map[string][]*item), blocked: make(map[string]bool), flying: make(map[int64]bool),
+		lanes: make(map[string][]*item), blocked: make(map[string]bool), inFlight: make(map[int64]bool),
 		results: make(chan *item, s.opt.Concurrency),
 	}
 	s.drained = false
 	err = r.run(ctx)
 	if err != nil {
-		s.even = false
+		s.noneUnsettled = false
 	}
-	if errors.Is(err, store.ErrTerm) { // the next round begins where the new term does
+	if errors.Is(err, store.ErrTerm) { // the next round starts at the cursor of the new term
 		s.opt.Logger.Info("sink: its cursor was moved or another instance sends", "sink", s.opt.Name)
 		s.term = 0
 		err = nil
@@ -209,9 +212,9 @@ func (s *Sender) Round(ctx context.Context) error {
 	return nil
 }
 
-// rest is a round while nothing is tried. It reports false if an operator has
-// asked for a retry, which ends the pause.
-func (s *Sender) rest(ctx context.Context) (bool, error) {
+// pausedRound is a round during a pause. It returns false if an operator has requested
+// a retry, which ends the pause.
+func (s *Sender) pausedRound(ctx context.Context) (bool, error) {
 	if time.Since(s.lookedAt) < lookEvery {
 		return true, nil
 	}
@@ -224,13 +227,14 @@ func (s *Sender) rest(ctx context.Context) (bool, error) {
 		s.retriedAt, s.pausedTo, s.health.probeAt = state.RetriedAt, time.Time{}, time.Time{}
 		return false, nil
 	}
-	if time.Since(s.Status().At) < tellEvery {
+	if time.Since(s.Status().At) < statusEvery {
 		return true, nil
 	}
-	return true, s.tell(ctx)
+	return true, s.readStatus(ctx)
 }
 
-// begin reads the state of the sink, and takes it if it is not this sender's.
+// begin reads the state of the sink, and takes the sink if it has another
+// sender.
 func (s *Sender) begin(ctx context.Context) (store.SinkState, error) {
 	state, err := s.opt.Store.SinkCursor(ctx, s.opt.Name)
 	if seckill.CodeNotFound.In(err) {
@@ -245,7 +249,7 @@ func (s *Sender) begin(ctx context.Context) (store.SinkState, error) {
 	if state, err = s.opt.Store.TakeSink(ctx, s.opt.Name); err != nil {
 		return state, err
 	}
-	s.term, s.sweptAt, s.even = state.Term, 0, false
+	s.term, s.sweptAt, s.noneUnsettled = state.Term, 0, false
 	if s.retrying = state.Count[store.DeliveryRetrying]; s.retrying > 0 {
 		s.health.inherit(time.Now())
 	}
@@ -255,7 +259,7 @@ func (s *Sender) begin(ctx context.Context) (store.SinkState, error) {
 	return state, nil
 }
 
-// record tells the store and the log whether the sink is down, if that changed.
+// record writes to the store and the log if the sink went down or came back.
 func (s *Sender) record(ctx context.Context, now time.Time) error {
 	down := s.health.down()
 	if down == !s.downAt.IsZero() {
@@ -274,14 +278,15 @@ func (s *Sender) record(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-// held is how long no delivery is tried.
-func (s *Sender) held(now time.Time) time.Duration {
+// pauseLeft returns the time until a delivery may be tried, because of a pause or a
+// probe.
+func (s *Sender) pauseLeft(now time.Time) time.Duration {
 	return max(s.pausedTo.Sub(now), s.health.probeIn(now), 0)
 }
 
-// paced is how long until the pace allows one more, and takes the place if it is
-// now.
-func (s *Sender) paced(now time.Time) time.Duration {
+// rateWait returns the time until the rate limit allows a try, and uses the slot
+// if it is free now.
+func (s *Sender) rateWait(now time.Time) time.Duration {
 	if s.opt.RatePerSecond <= 0 {
 		return 0
 	}
@@ -295,8 +300,8 @@ func (s *Sender) paced(now time.Time) time.Duration {
 	return 0
 }
 
-// tell keeps the sink's status, and says if it lags.
-func (s *Sender) tell(ctx context.Context) error {
+// readStatus reads the status of the sink and keeps it, and alerts if the sink lags.
+func (s *Sender) readStatus(ctx context.Context) error {
 	state, err := s.opt.Store.SinkState(ctx, s.opt.Name)
 	if err != nil {
 		return err
@@ -333,7 +338,8 @@ func (s *Sender) tell(ctx context.Context) error {
 	return nil
 }
 
-// lag is how many events are above the cursor, and how old the first of them is.
+// lag returns the number of events above the cursor, and the age of the first
+// one.
 func lag(ctx context.Context, from SenderStore, state *store.SinkState) (events int64, oldest time.Duration, err error) {
 	end, err := from.FeedEnd(ctx)
 	if err != nil || end <= state.Cursor {

@@ -22,7 +22,7 @@ import (
 	"seckill/internal/store/storetest"
 )
 
-func TestSender_DeliversOrdersAsTheyWereWithTheEvent(t *testing.T) {
+func TestSender_DeliversTheOrderAsAtItsEvent(t *testing.T) {
 	s, r := newShop(t), &receiver{}
 	no := s.sell(1)[0]
 	s.pay(no)
@@ -85,7 +85,7 @@ func TestSender_OrderPerKeyHoldsUnderRetries(t *testing.T) {
 		}
 		got := slices.DeleteFunc(r.types()[no.String()], func(kind string) bool { return !slices.Contains(want, kind) })
 		if !slices.Equal(got, want) {
-			t.Fatalf("order %s got %v", no, got)
+			t.Fatalf("order %s received %v", no, got)
 		}
 	}
 	for id, n := range r.ids() {
@@ -102,7 +102,7 @@ func TestSender_OrderPerKeyHoldsUnderRetries(t *testing.T) {
 	drive(t, sender, "the last record", func() bool { return s.states("shop")[store.DeliveryDelivered] == s.end() })
 }
 
-func TestSender_FailedDeliveryHoldsUpItsOrderAlone(t *testing.T) {
+func TestSender_FailedDeliveryBlocksOnlyItsOrder(t *testing.T) {
 	s, r := newShop(t), &receiver{}
 	nos := s.sell(20)
 	bad := nos[3].String()
@@ -134,7 +134,7 @@ func TestSender_FailedDeliveryHoldsUpItsOrderAlone(t *testing.T) {
 		}
 		drive(t, sender, "the order", func() bool { return int64(r.count()) == s.end() })
 		if got := r.types()[bad]; !slices.Equal(got, []string{"seckill.order.confirmed", "seckill.order.paid"}) {
-			t.Errorf("got %v", got)
+			t.Errorf("received %v", got)
 		}
 	})
 }
@@ -170,8 +170,8 @@ func TestSender_SkippedDeliveryLetsLaterEventsGo(t *testing.T) {
 	drive(t, sender, "order.paid", func() bool { return slices.Equal(r.types()[no.String()], []string{"seckill.order.paid"}) })
 }
 
-// A sink that is down for long loses nothing, does not run through the feed,
-// and catches up when it is back, whatever the waits of its retries are.
+// A sink that is down for long loses nothing, does not move its cursor, and
+// catches up when it is back, without waiting for its retry delays.
 func TestSender_SinkThatIsDownCatchesUp(t *testing.T) {
 	s, r := newShop(t), &receiver{refuse: refuseAll}
 	nos := s.sell(1500)
@@ -190,7 +190,7 @@ func TestSender_SinkThatIsDownCatchesUp(t *testing.T) {
 		t.Fatal(err)
 	}
 	if state.Cursor > 40 {
-		t.Errorf("the cursor ran to %d while the sink was down", state.Cursor)
+		t.Errorf("the cursor moved to %d while the sink was down", state.Cursor)
 	}
 	r.setRefuse(nil)
 	began := time.Now()
@@ -204,7 +204,8 @@ func TestSender_SinkThatIsDownCatchesUp(t *testing.T) {
 	equal(t, "down", status.Down, false)
 }
 
-// Also a short outage of few deliveries, whose waits would be hours.
+// The same holds for a short outage of few deliveries whose waits would be
+// hours.
 func TestSender_RetriesAreHastenedAfterAnOutage(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
 		s, r := newShop(t), &receiver{refuse: refuseAll}
@@ -221,7 +222,7 @@ func TestSender_RetriesAreHastenedAfterAnOutage(t *testing.T) {
 	})
 }
 
-// The same when the engine was restarted in between.
+// The same after a restart of the engine.
 func TestSender_RetriesAreHastenedAfterARestart(t *testing.T) {
 	s, r := newShop(t), &receiver{refuse: refuseAll}
 	s.sell(2)
@@ -233,7 +234,7 @@ func TestSender_RetriesAreHastenedAfterARestart(t *testing.T) {
 	drive(t, sink.NewSender(opt), "all events", func() bool { return int64(r.count()) == s.end() })
 }
 
-func TestSender_RateIsKept(t *testing.T) {
+func TestSender_KeepsTheRate(t *testing.T) {
 	s, r := newShop(t), &receiver{}
 	s.sell(60)
 	opt := s.options(r)
@@ -245,7 +246,7 @@ func TestSender_RateIsKept(t *testing.T) {
 	}
 }
 
-func TestSender_ReceiverThatAsksForAPauseGetsIt(t *testing.T) {
+func TestSender_PausesWhenTheReceiverAsks(t *testing.T) {
 	s, r := newShop(t), &receiver{}
 	s.sell(20)
 	r.setRefuse(func(*sink.Message) error { return &sink.Later{After: 500 * time.Millisecond, Err: errors.New("429")} })
@@ -264,8 +265,8 @@ func TestSender_ReceiverThatAsksForAPauseGetsIt(t *testing.T) {
 	drive(t, sender, "all events", func() bool { return int64(r.count()) == s.end() })
 }
 
-// A sender that is cut off at any moment repeats at most what it had in hand.
-func TestSender_CutOffRoundLosesNothingAndRepeatsLittle(t *testing.T) {
+// A sender that is killed at any moment repeats at most the deliveries in hand.
+func TestSender_KilledRoundLosesNothingAndRepeatsLittle(t *testing.T) {
 	s, r := newShop(t), &receiver{}
 	nos := s.sell(400)
 	s.pay(nos...)
@@ -275,14 +276,14 @@ func TestSender_CutOffRoundLosesNothingAndRepeatsLittle(t *testing.T) {
 			t.Fatalf("%d of %d events after %d rounds", len(r.ids()), s.end(), lives)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		left := 20 + 7*(lives%9) // deliveries until the cut
+		left := 20 + 7*(lives%9) // deliveries until the kill
 		r.setRefuse(func(*sink.Message) error {
 			if left--; left == 0 {
 				cancel()
 			}
 			return nil
 		})
-		_ = sink.NewSender(s.options(r)).Round(ctx) // each begins anew, as after a kill
+		_ = sink.NewSender(s.options(r)).Round(ctx) // each starts again, like after a kill
 		cancel()
 	}
 	r.setRefuse(nil)
@@ -300,7 +301,8 @@ func TestSender_CutOffRoundLosesNothingAndRepeatsLittle(t *testing.T) {
 	}
 }
 
-// A delivery that the engine's stop cuts short is no failure of the receiver.
+// A delivery that a stop of the engine interrupts is no failure of the
+// receiver.
 func TestSender_StopIsNoFailure(t *testing.T) {
 	s, r, watch := newShop(t), &receiver{slow: time.Hour}, &watcher{}
 	r.setRefuse(refuseAll)
@@ -330,8 +332,8 @@ func TestSender_StopIsNoFailure(t *testing.T) {
 	}
 }
 
-// A stop begins no further delivery. Those in hand have a second: an answer
-// within it is recorded, and a receiver that does not answer holds up nothing.
+// A stop starts no more deliveries. Running ones have one second: an answer
+// within it is recorded, and a silent receiver delays nothing.
 func TestSender_StopWaitsASecondForDeliveriesInHand(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer    time.Duration
@@ -372,8 +374,8 @@ func TestSender_StopWaitsASecondForDeliveriesInHand(t *testing.T) {
 	}
 }
 
-// Two senders of one sink: the one that lost it stops at its next record, and
-// everything arrives.
+// If two senders send to one sink, the first one stops at its next record, and
+// everything is delivered.
 func TestSender_SecondSenderTakesOver(t *testing.T) {
 	s := newShop(t)
 	first, second := &receiver{slow: 300 * time.Millisecond}, &receiver{}
@@ -395,7 +397,7 @@ func TestSender_SecondSenderTakesOver(t *testing.T) {
 	}
 }
 
-func TestSender_StoreThatIsAwayEndsTheRound(t *testing.T) {
+func TestSender_StoreOutageEndsTheRound(t *testing.T) {
 	s, r := newShop(t), &receiver{}
 	s.sell(30)
 	faulty := storetest.NewFaulty(s.Store)
@@ -470,7 +472,8 @@ func TestSender_NewSinkMayBeginAtTheEnd(t *testing.T) {
 	equal(t, "key", r.got[0].Key, no.String())
 }
 
-// An older copy of the store gives numbers again, to other events.
+// After an older copy of the store was restored, numbers are used again for
+// other events.
 func TestMessageID_IsNewAfterAnOlderStoreWasRestored(t *testing.T) {
 	dir := t.TempDir()
 	path, copied := filepath.Join(dir, "store.db"), filepath.Join(dir, "copy.db")
@@ -519,7 +522,7 @@ func TestSender_LogIsBounded(t *testing.T) {
 	}
 }
 
-func TestSender_SaysThatASinkLags(t *testing.T) {
+func TestSender_ReportsALaggingSink(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "store.db")
 	past := openShopAt(t, path, func() time.Time { return time.Now().Add(-20 * time.Minute) })
 	past.sell(30)
@@ -536,7 +539,7 @@ func TestSender_SaysThatASinkLags(t *testing.T) {
 	}
 }
 
-// A receiver that is back and refuses the first message is back all the same.
+// If a receiver is back and refuses the first message, the sink is still back.
 func TestSender_RejectedMessageShowsThatTheSinkIsBack(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
 		s, r := newShop(t), &receiver{refuse: refuseAll}
@@ -558,7 +561,7 @@ func TestSender_RejectedMessageShowsThatTheSinkIsBack(t *testing.T) {
 	})
 }
 
-// BenchmarkSender sends events of SQLite to a webhook on loopback.
+// BenchmarkSender sends events from SQLite to a webhook on loopback.
 func BenchmarkSender(b *testing.B) {
 	s, r := newShop(b), &receiver{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {

@@ -18,19 +18,19 @@ import (
 
 var errFault = &sink.Answered{Err: errors.New("receiver answered 500")}
 
-// grudge refuses some orders.
-type grudge struct {
+// refusingReceiver refuses some orders.
+type refusingReceiver struct {
 	mu    sync.Mutex
 	err   error
 	bad   map[string]bool
 	tries map[string]int
 }
 
-func newGrudge(err error) *grudge {
-	return &grudge{err: err, bad: map[string]bool{}, tries: map[string]int{}}
+func newRefusingReceiver(err error) *refusingReceiver {
+	return &refusingReceiver{err: err, bad: map[string]bool{}, tries: map[string]int{}}
 }
 
-func (g *grudge) hold(nos ...seckill.OrderNo) {
+func (g *refusingReceiver) hold(nos ...seckill.OrderNo) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, no := range nos {
@@ -38,7 +38,7 @@ func (g *grudge) hold(nos ...seckill.OrderNo) {
 	}
 }
 
-func (g *grudge) refuse(m *sink.Message) error {
+func (g *refusingReceiver) refuse(m *sink.Message) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.bad[m.Key] {
@@ -48,11 +48,11 @@ func (g *grudge) refuse(m *sink.Message) error {
 	return g.err
 }
 
-// A receiver that fails for some orders gets all others within seconds, in quiet
-// times and while the bad ones are retried.
-func TestSender_OrdersThatFailDoNotHoldUpOthers(t *testing.T) {
+// A receiver that fails for some orders gets all others within seconds, also
+// while the bad ones are retried.
+func TestSender_FailingOrdersDoNotDelayOthers(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
-		s, g := newShop(t), newGrudge(errFault)
+		s, g := newShop(t), newRefusingReceiver(errFault)
 		r := &receiver{refuse: g.refuse}
 		opt := s.options(r)
 		opt.Delays = sink.DefaultDelays
@@ -78,12 +78,12 @@ func TestSender_OrdersThatFailDoNotHoldUpOthers(t *testing.T) {
 	})
 }
 
-// Retries that the receiver is slow to refuse leave a place for new orders.
-func TestSender_SlowRetriesDoNotHoldUpOthers(t *testing.T) {
+// Retries that the receiver refuses slowly leave a place for new orders.
+func TestSender_SlowRetriesDoNotDelayOthers(t *testing.T) {
 	for name, concurrency := range map[string]int{"many at once": 8, "one at a time": 1} {
 		t.Run(name, func(t *testing.T) {
 			inVirtualTime(t, func(t *testing.T) {
-				s, g := newShop(t), newGrudge(errFault)
+				s, g := newShop(t), newRefusingReceiver(errFault)
 				r := &receiver{refuse: g.refuse}
 				opt := s.options(r)
 				opt.Concurrency = concurrency
@@ -103,9 +103,9 @@ func TestSender_SlowRetriesDoNotHoldUpOthers(t *testing.T) {
 	}
 }
 
-// A receiver that is away is tried rarely, uses up no deliveries, and gets
-// everything soon after its return.
-func TestSender_ReceiverThatIsAwayIsTriedRarely(t *testing.T) {
+// A receiver that is away is tried rarely, its deliveries keep their tries, and
+// it gets everything soon after its return.
+func TestSender_TriesAReceiverThatIsAwayRarely(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
 		s, r := newShop(t), &receiver{refuse: refuseAll}
 		s.sell(500)
@@ -122,10 +122,11 @@ func TestSender_ReceiverThatIsAwayIsTriedRarely(t *testing.T) {
 	})
 }
 
-// The orders of a hot product fail, and those of others are rare among them.
-func TestSender_HotProductThatFailsDoesNotHoldUpOthers(t *testing.T) {
+// All orders of a hot product fail. Those of other products are rare among
+// them.
+func TestSender_FailingHotProductDoesNotDelayOthers(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
-		s, g := newShop(t), newGrudge(errFault)
+		s, g := newShop(t), newRefusingReceiver(errFault)
 		r := &receiver{refuse: g.refuse}
 		opt := s.options(r)
 		opt.Delays = sink.DefaultDelays
@@ -144,8 +145,8 @@ func TestSender_HotProductThatFailsDoesNotHoldUpOthers(t *testing.T) {
 	})
 }
 
-// A receiver that answers 500 to everything counts as down in the end: the feed
-// must not run through it. When it is back it gets everything by itself.
+// A receiver that answers 500 to everything counts as down in the end, so the
+// cursor does not move past its events. When it is back it gets everything.
 func TestSender_ReceiverThatFailsForAllIsDown(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
 		s, r := newShop(t), &receiver{refuse: func(*sink.Message) error { return errFault }}
@@ -166,11 +167,11 @@ func TestSender_ReceiverThatFailsForAllIsDown(t *testing.T) {
 	})
 }
 
-// Beyond a bound of retries, deliveries that the receiver refuses while it takes
-// others fail early. The feed goes on, and what failed can be retried.
+// Above a bound of retries, deliveries fail early if the receiver accepts
+// others. The feed goes on, and the failed ones can be retried.
 func TestSender_TooManyRetriesFailEarly(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
-		s, g, watch := newShop(t), newGrudge(errFault), &watcher{}
+		s, g, watch := newShop(t), newRefusingReceiver(errFault), &watcher{}
 		r := &receiver{refuse: g.refuse}
 		opt := s.options(r)
 		opt.Delays, opt.Observer = sink.DefaultDelays, watch
@@ -183,7 +184,7 @@ func TestSender_TooManyRetriesFailEarly(t *testing.T) {
 			t.Error("a good order behind 1,300 bad ones was not delivered within 2 s")
 		}
 		work(t, sender, 10*time.Second)
-		s.sell(1)                      // it takes others after they failed
+		s.sell(1)                      // accepted after the others failed
 		work(t, sender, 2*time.Minute) // the third try is after 65 s
 		states := s.states("shop")
 		equal(t, "retrying", states[store.DeliveryRetrying], 1000)
@@ -202,8 +203,8 @@ func TestSender_TooManyRetriesFailEarly(t *testing.T) {
 	})
 }
 
-// A receiver that is away for more than a day has refused nothing, so nothing has
-// failed.
+// A receiver that is away for more than a day has refused nothing, so no
+// delivery fails.
 func TestSender_NothingFailsWhileTheSinkIsDown(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
 		s, r := newShop(t), &receiver{refuse: refuseAll}
@@ -221,7 +222,7 @@ func TestSender_NothingFailsWhileTheSinkIsDown(t *testing.T) {
 	})
 }
 
-// slowTarget answers after the time of a try. It may know a reason.
+// slowTarget answers after the timeout, possibly with a reason.
 type slowTarget struct{ reason error }
 
 func (s slowTarget) Deliver(ctx context.Context, _ *sink.Message) (string, error) {
@@ -233,7 +234,7 @@ func (s slowTarget) Deliver(ctx context.Context, _ *sink.Message) (string, error
 }
 func (slowTarget) Close(context.Context) error { return nil }
 
-func TestSender_SlowReceiverIsNamedInPlainWords(t *testing.T) {
+func TestSender_ReportsATimeoutInPlainWords(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
 		s := newShop(t)
 		s.sell(1)
@@ -257,7 +258,8 @@ func TestSender_SlowReceiverIsNamedInPlainWords(t *testing.T) {
 	})
 }
 
-// An operator who has mended the receiver need not wait for the end of a pause.
+// An operator who has repaired the receiver need not wait for the end of a
+// pause.
 func TestSender_RetryEndsAPause(t *testing.T) {
 	for name, refuse := range map[string]func(*sink.Message) error{
 		"asked for by the receiver": func(*sink.Message) error { return &sink.Later{After: 10 * time.Minute, Err: errors.New("429")} },
@@ -283,8 +285,8 @@ func TestSender_RetryEndsAPause(t *testing.T) {
 	}
 }
 
-// The store has whether a sink is down, for any instance that is asked and for
-// the next sender. The log has one line for each change.
+// The store records that a sink is down, for all instances and for the next
+// sender. The log has one line for each change.
 func TestSender_DownSinkIsRecordedAndLogged(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
 		s, r := newShop(t), &receiver{refuse: refuseAll}
@@ -317,7 +319,7 @@ func TestSender_DownSinkIsRecordedAndLogged(t *testing.T) {
 	})
 }
 
-// A receiver that refuses each event at first is found by a retry.
+// A retry finds a receiver that refuses each event at the first try.
 func TestSender_ProbesAreRetriesToo(t *testing.T) {
 	inVirtualTime(t, func(t *testing.T) {
 		s, r := newShop(t), &receiver{}
@@ -338,9 +340,9 @@ func TestSender_ProbesAreRetriesToo(t *testing.T) {
 	})
 }
 
-// Deliveries that waited for another one to open the target report its error,
-// rather than the end of their time.
-func TestLazy_ReportsWhyTheTargetWasNotOpened(t *testing.T) {
+// A delivery that waited for another one to open the target reports the error
+// of the opening, not its own timeout.
+func TestLazy_ReportsTheErrorOfTheOpening(t *testing.T) {
 	why, calls, results := errors.New("no broker is reachable"), 0, make(chan error, 1)
 	lazy := &sink.Lazy{}
 	lazy.Open = func(context.Context) (sink.Target, error) {
@@ -355,10 +357,10 @@ func TestLazy_ReportsWhyTheTargetWasNotOpened(t *testing.T) {
 		return nil, why
 	}
 	if _, err := lazy.Deliver(t.Context(), nil); !errors.Is(err, why) {
-		t.Errorf("the error is: %v", err)
+		t.Errorf("error: %v", err)
 	}
 	if err := <-results; !errors.Is(err, why) {
-		t.Errorf("the error of the delivery that waited is: %v", err)
+		t.Errorf("error of the waiting delivery: %v", err)
 	}
 	if _, err := lazy.Deliver(t.Context(), nil); errors.Is(err, why) {
 		t.Errorf("a later delivery has an old error: %v", err)

@@ -11,28 +11,27 @@ import (
 	"seckill/internal/sink"
 )
 
-// ifLost is what an operator does: the engine counts what the topic had as
-// delivered.
+// ifLost is the advice for operators: the engine counts the lost messages of a
+// topic as delivered.
 const ifLost = "send them again with seckill sink replay NAME --from TIME"
 
-// Options say which topic gets the events.
+// Options name the topic and the connection.
 type Options struct {
 	Link  kafkaclient.Options
 	Topic string
-	// Create has a missing topic created with Partitions and Replicas.
+	// Create creates a missing topic with Partitions and Replicas.
 	Create               bool
 	Partitions, Replicas int
 	Logger               *slog.Logger
 }
 
-// Target implements sink.Target. The record's key is the message's key, so that
-// events of one order are in one partition, in their order.
+// Target implements sink.Target. The record has the key of the message, so the
+// events of one order are in one partition, in order.
 type Target struct{ topic *kafkaclient.Topic }
 
 var _ sink.Target = (*Target)(nil)
 
-// Open checks the topic. It waits for the broker no longer than the context
-// lives.
+// Open checks the topic. It waits for the broker until the context ends.
 func Open(ctx context.Context, opt Options) (*Target, error) {
 	topic, err := kafkaclient.OpenTopic(ctx, opt.Link, kafkaclient.TopicOptions{
 		Name: opt.Topic, Create: opt.Create, Partitions: opt.Partitions, Replicas: opt.Replicas, IfLost: ifLost,
@@ -43,8 +42,8 @@ func Open(ctx context.Context, opt Options) (*Target, error) {
 	return &Target{topic}, nil
 }
 
-// Deliver returns when the broker and all its in-sync replicas have stored the
-// message. After an error it may still arrive some seconds later.
+// Deliver returns when the broker and all in-sync replicas have stored the
+// message. After an error the message may still arrive some seconds later.
 func (t *Target) Deliver(ctx context.Context, m *sink.Message) (string, error) {
 	err := t.topic.Write(ctx, []*kgo.Record{{
 		Key: []byte(m.Key), Value: m.Body,
@@ -59,5 +58,5 @@ func (t *Target) Deliver(ctx context.Context, m *sink.Message) (string, error) {
 	return sink.Stored, nil
 }
 
-// Close fails what is not stored yet.
+// Close fails messages that are not stored yet.
 func (t *Target) Close(ctx context.Context) error { return t.topic.Close(ctx) }

@@ -10,15 +10,15 @@ import (
 	"seckill/internal/sink"
 )
 
-// Options say which topic gets the events.
+// Options name the topic and the connection.
 type Options struct {
 	Link   pulsarclient.Options
 	Topic  string // of public/default
 	Logger *slog.Logger
 }
 
-// Target implements sink.Target. The message's key places the events of one
-// order on one partition, in their order.
+// Target implements sink.Target. The key of the message puts the events of one
+// order on one partition, in order.
 type Target struct {
 	client *pulsarclient.Client
 	topic  *pulsarclient.Topic
@@ -26,8 +26,7 @@ type Target struct {
 
 var _ sink.Target = (*Target)(nil)
 
-// Open checks the topic. It waits for the broker no longer than the context
-// lives.
+// Open checks the topic. It waits for the broker until the context ends.
 func Open(ctx context.Context, opt Options) (*Target, error) {
 	client := opt.Link.NewClient(opt.Logger)
 	topic, err := client.OpenTopic(ctx, opt.Topic)
@@ -38,8 +37,8 @@ func Open(ctx context.Context, opt Options) (*Target, error) {
 	return &Target{client, topic}, nil
 }
 
-// Deliver returns when the broker has stored the message. After an error it may
-// still arrive some seconds later.
+// Deliver returns when the broker has stored the message. After an error the
+// message may still arrive some seconds later.
 func (t *Target) Deliver(ctx context.Context, m *sink.Message) (string, error) {
 	if err := ctx.Err(); err != nil {
 		return "", err
@@ -54,7 +53,7 @@ func (t *Target) Deliver(ctx context.Context, m *sink.Message) (string, error) {
 	return sink.Stored, nil
 }
 
-// Close fails what is not stored yet.
+// Close fails messages that are not stored yet.
 func (t *Target) Close(ctx context.Context) error {
 	return errors.Join(t.topic.Close(ctx), t.client.Close(ctx))
 }

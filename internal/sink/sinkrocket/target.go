@@ -9,22 +9,22 @@ import (
 	"seckill/internal/sink"
 )
 
-// Options say which topic gets the events.
+// Options name the topic and the connection.
 type Options struct {
 	Link   rocketclient.Options
 	Topic  string // of type FIFO or NORMAL
 	Logger *slog.Logger
 }
 
-// Target implements sink.Target. The message's key is a key of RocketMQ, by
-// which its tools find messages. On a topic of type FIFO it is the message group
-// as well, so that events of one order are received in their order. A topic of
-// type NORMAL keeps no order.
+// Target implements sink.Target. The key of the message is a key of RocketMQ,
+// by which its tools find messages. On a FIFO topic it is also the message
+// group, so the events of one order arrive in order. A NORMAL topic keeps no
+// order.
 type Target struct{ client *rocketclient.Client }
 
 var _ sink.Target = (*Target)(nil)
 
-// Open checks the topic. It waits for a proxy no longer than the context lives.
+// Open checks the topic. It waits for a proxy until the context ends.
 func Open(ctx context.Context, opt Options) (*Target, error) {
 	client := rocketclient.New(opt.Link, rocketclient.Role{Topic: opt.Topic, Types: []rocketclient.Type{rocketclient.FIFO, rocketclient.Normal}}, opt.Logger)
 	if err := client.Check(ctx); err != nil {

@@ -8,8 +8,8 @@ import (
 	"seckill/internal/sink"
 )
 
-// refusePrivate is called with the address that was resolved, before each
-// connection: a name that leads to another address later is caught too.
+// refusePrivate checks the resolved address before each connection, so it also
+// catches a name that resolves to another address later.
 func refusePrivate(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil {

@@ -10,10 +10,10 @@ import (
 	"seckill/internal/sink"
 )
 
-// version begins a signature.
+// version is the prefix of a signature.
 const version = "v1,"
 
-// signer signs under one secret, or under two.
+// signer signs with one or two secrets.
 type signer [][]byte
 
 func newSigner(secret, previous string) (signer, error) {
@@ -31,7 +31,7 @@ func newSigner(secret, previous string) (signer, error) {
 	return signer{key, old}, nil
 }
 
-// sign is the header: one signature per secret, the new one first.
+// sign returns the header: one signature per secret, the new secret first.
 func (s signer) sign(id, timestamp string, body []byte) string {
 	signatures := make([]string, len(s))
 	for i, key := range s {

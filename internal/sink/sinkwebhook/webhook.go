@@ -1,5 +1,5 @@
-// Package sinkwebhook delivers events by HTTP POST, signed as the Standard
-// Webhooks specification says (https://www.standardwebhooks.com).
+// Package sinkwebhook delivers events by HTTP POST, signed like Standard
+// Webhooks (https://www.standardwebhooks.com).
 package sinkwebhook
 
 import (
@@ -19,7 +19,7 @@ import (
 	"seckill/internal/sink"
 )
 
-// Bounds of one delivery. The sender's context bounds it as a whole.
+// Bounds of one delivery. The sender's context bounds its total time.
 const (
 	connectTimeout = 5 * time.Second
 	maxAnswer      = 64 << 10 // bytes of an answer that are read
@@ -29,19 +29,19 @@ const (
 	contentType    = "application/cloudevents+json; charset=utf-8"
 )
 
-// Options is where to deliver to, and how.
+// Options are the address and the secrets of a receiver.
 type Options struct {
 	URL string
-	// Secret signs; PreviousSecret signs too while receivers change to the new
-	// one. "" for none.
+	// Secret signs. PreviousSecret signs too, while receivers change to the new
+	// secret; "" means none.
 	Secret, PreviousSecret string
-	// AllowPrivate lets the address be of a private network or of this machine.
+	// AllowPrivate allows addresses of a private network or of this machine.
 	AllowPrivate bool
-	// Now is the clock; nil for the system's.
+	// Now is the clock; nil means the system's.
 	Now func() time.Time
 
-	// roots are the authorities that a receiver's certificate is checked against;
-	// nil for the system's.
+	// roots are the certificate authorities for the receiver's certificate; nil
+	// means the system's.
 	roots *x509.CertPool
 }
 
@@ -71,7 +71,7 @@ func New(opt Options) (*Webhook, error) {
 		dialer.Control = refusePrivate
 	}
 	transport := &http.Transport{
-		Proxy:                  nil, // a proxy would connect to what the dialer refuses
+		Proxy:                  nil, // a proxy would connect to addresses that the dialer refuses
 		DialContext:            dialer.DialContext,
 		TLSClientConfig:        &tls.Config{RootCAs: opt.roots},
 		TLSHandshakeTimeout:    connectTimeout,
@@ -85,13 +85,14 @@ func New(opt Options) (*Webhook, error) {
 		url: opt.URL, signer: signer, now: opt.Now, transport: transport,
 		client: &http.Client{
 			Transport: transport,
-			// A redirect could lead the event to somebody else, or into our network.
+			// A redirect could send the event to another party, or into our
+			// network.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
 }
 
-// Deliver posts a message. Any answer of 2xx is a success.
+// Deliver posts a message. Any 2xx answer is a success.
 func (w *Webhook) Deliver(ctx context.Context, m *sink.Message) (string, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(m.Body))
 	if err != nil {
@@ -107,20 +108,20 @@ func (w *Webhook) Deliver(ctx context.Context, m *sink.Message) (string, error) 
 	}
 	res, err := w.client.Do(req)
 	if err != nil {
-		return "", fmt.Errorf("post: %w", bare(err))
+		return "", fmt.Errorf("post: %w", withoutURL(err))
 	}
 	defer res.Body.Close()
-	// Reading the answer lets the connection be used again. What it says, and
-	// whether it ends, does not matter. After 101 the connection is ours, and no
-	// deadline ends a read.
+	// Reading the answer allows to reuse the connection. Its content does not
+	// matter, and errors are ignored. After 101 nothing is read, because no
+	// deadline would end the read.
 	if res.StatusCode != http.StatusSwitchingProtocols {
 		_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, maxAnswer))
 	}
-	return strconv.Itoa(res.StatusCode), w.judge(res)
+	return strconv.Itoa(res.StatusCode), w.checkStatus(res)
 }
 
-// judge turns a status into an error of the port.
-func (w *Webhook) judge(res *http.Response) error {
+// checkStatus maps a status to an error of the port.
+func (w *Webhook) checkStatus(res *http.Response) error {
 	status := res.StatusCode
 	err := fmt.Errorf("receiver answered %d %s", status, http.StatusText(status))
 	switch {
@@ -141,20 +142,20 @@ func (w *Webhook) judge(res *http.Response) error {
 	return &sink.Answered{Err: err}
 }
 
-// awayStatus are answers of a gateway whose receiver is away, and of a receiver
-// that has no time. They count as no answer.
+// awayStatus lists answers of a gateway whose receiver is away, and of an
+// overloaded receiver. They count as no answer.
 var awayStatus = map[int]bool{
 	http.StatusRequestTimeout: true, http.StatusTooEarly: true, http.StatusBadGateway: true, http.StatusGatewayTimeout: true,
 }
 
-// endpointStatus are answers of 4xx that say something of the whole endpoint,
-// and not of one message.
+// endpointStatus lists 4xx answers that concern the whole endpoint, not one
+// message.
 var endpointStatus = map[int]bool{
 	http.StatusUnauthorized: true, http.StatusForbidden: true, http.StatusNotFound: true, http.StatusMethodNotAllowed: true,
 	http.StatusProxyAuthRequired: true, http.StatusGone: true, http.StatusMisdirectedRequest: true,
 }
 
-// retryAfter reads seconds or a date.
+// retryAfter parses seconds or a date.
 func retryAfter(text string, now time.Time) time.Duration {
 	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second
@@ -165,8 +166,8 @@ func retryAfter(text string, now time.Time) time.Duration {
 	return 0
 }
 
-// bare is an error without the address.
-func bare(err error) error {
+// withoutURL returns the error without the address.
+func withoutURL(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
 		return wrapped.Err

@@ -48,8 +48,8 @@ func webhook(t *testing.T, opt Options) *Webhook {
 	return w
 }
 
-// The vector of the specification's own libraries.
-func TestSign_IsAsTheSpecificationSays(t *testing.T) {
+// The test vector of the specification's own libraries.
+func TestSign_MatchesTheSpecification(t *testing.T) {
 	s, err := newSigner(secret, "")
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestDeliver_PostsSignedMessage(t *testing.T) {
 	if got.Header.Get("Content-Type") != "application/cloudevents+json; charset=utf-8" || got.Header.Get("webhook-id") != "evt_1" || got.Header.Get("webhook-timestamp") != "1614265330" {
 		t.Errorf("headers are %v", got.Header)
 	}
-	// A receiver that knows either secret can check it.
+	// A receiver with either secret can check the signature.
 	signatures := strings.Fields(got.Header.Get("webhook-signature"))
 	if len(signatures) != 2 {
 		t.Fatalf("signatures are %v", signatures)
@@ -97,7 +97,7 @@ func TestDeliver_PostsSignedMessage(t *testing.T) {
 	}
 }
 
-func TestDeliver_JudgesAnswers(t *testing.T) {
+func TestDeliver_MapsAnswersToErrors(t *testing.T) {
 	cases := []struct {
 		status        int
 		header        string
@@ -178,8 +178,9 @@ func TestDeliver_SlowReceiverEndsWithTheContext(t *testing.T) {
 	}
 }
 
-// After 101 the connection belongs to the client, and its reads have no deadline.
-func TestDeliver_ReceiverThatSwitchesProtocolsFails(t *testing.T) {
+// After 101 the connection belongs to the client, and its reads have no
+// deadline.
+func TestDeliver_SwitchingProtocolsFails(t *testing.T) {
 	release := make(chan struct{})
 	server := receiver(t, switchProtocols(t, release))
 	defer close(release)
@@ -206,7 +207,7 @@ func switchProtocols(t *testing.T, release <-chan struct{}) http.HandlerFunc {
 	}
 }
 
-// An answer of any size and without an end is a success by its status.
+// An endless answer is a success by its status.
 func TestDeliver_ReadsABoundedAnswer(t *testing.T) {
 	var written atomic.Int64
 	server := receiver(t, func(w http.ResponseWriter, r *http.Request) {
@@ -274,8 +275,8 @@ func TestDeliver_IgnoresProxiesOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// The address is checked when it is dialled, so that a name which leads inside
-// is refused too.
+// The address is checked when it is dialled, so a name that resolves to a
+// private address is refused too.
 func TestDeliver_RefusesPrivateAddresses(t *testing.T) {
 	var called atomic.Bool
 	server := httptest.NewTLSServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called.Store(true) }))
@@ -286,7 +287,7 @@ func TestDeliver_RefusesPrivateAddresses(t *testing.T) {
 			t.Errorf("%s: error is %v", host, err)
 		}
 	}
-	for _, host := range []string{"2130706433", "127.1", "0x7f.1"} { // some resolvers take them
+	for _, host := range []string{"2130706433", "127.1", "0x7f.1"} { // some resolvers accept them
 		w := webhook(t, Options{URL: "https://" + host + ":" + port + "/"})
 		if _, err := w.Deliver(t.Context(), message()); err == nil || called.Load() {
 			t.Errorf("%s was reached: %v", host, err)
