@@ -26,14 +26,14 @@ type asyncAPI map[string]any
 
 func readAsyncAPI(t *testing.T) asyncAPI {
 	t.Helper()
-	var doc map[string]any // a named type would be that of every map in it
+	var doc map[string]any // a named type would be used for every map in it
 	if err := yaml.Unmarshal([]byte(readText(t, "asyncapi.yaml")), &doc); err != nil {
 		t.Fatalf("asyncapi.yaml: %v", err)
 	}
 	return doc
 }
 
-// at follows a path and the references on its way.
+// at follows a path and its references.
 func (d asyncAPI) at(t *testing.T, path string) map[string]any {
 	t.Helper()
 	node := map[string]any(d)
@@ -64,8 +64,8 @@ func asyncCodec(t *testing.T, store string) *carrier.Codec {
 	return &carrier.Codec{Store: store, Ring: ring}
 }
 
-// TestAsyncAPI_ReferencesAndOperationsAreWhole checks what a generator would
-// trip over.
+// TestAsyncAPI_ReferencesAndOperationsAreWhole checks for errors that a code generator would
+// meet.
 func TestAsyncAPI_ReferencesAndOperationsAreWhole(t *testing.T) {
 	doc := readAsyncAPI(t)
 	if doc["asyncapi"] != "3.0.0" {
@@ -81,7 +81,7 @@ func TestAsyncAPI_ReferencesAndOperationsAreWhole(t *testing.T) {
 		switch node := node.(type) {
 		case map[string]any:
 			if ref, ok := node["$ref"].(string); ok {
-				doc.at(t, ref) // or the test ends
+				doc.at(t, ref) // fails if it is missing
 			}
 			for _, child := range node {
 				walk(child)
@@ -135,9 +135,9 @@ func TestAsyncAPI_NamesAreThoseOfTheCode(t *testing.T) {
 	}
 }
 
-// TestAsyncAPI_SchemasAreWhatTheCodecWrites compares both ways: each member
-// that is written is described with its type, each that is described is
-// written, and those that are required are always written.
+// TestAsyncAPI_SchemasAreWhatTheCodecWrites compares schemas and messages. Each written member
+// is described with its type. Each described member is written, and each required member is
+// always written.
 func TestAsyncAPI_SchemasAreWhatTheCodecWrites(t *testing.T) {
 	doc := readAsyncAPI(t)
 	codec := asyncCodec(t, "store-1")
@@ -174,7 +174,7 @@ func TestAsyncAPI_SchemasAreWhatTheCodecWrites(t *testing.T) {
 	}
 }
 
-// holds checks a value against a schema, and counts the members that it has.
+// holds checks a value against a schema, and counts its members.
 func (d asyncAPI) holds(t *testing.T, schema map[string]any, value any, path string, seen map[string]int) {
 	t.Helper()
 	schema = d.resolve(t, schema)
@@ -231,8 +231,7 @@ func holdsText(t *testing.T, schema map[string]any, value, path string) {
 	}
 }
 
-// written checks that all described members were written, and those that are
-// required each time.
+// written checks that all described members were written, and required ones each time.
 func (d asyncAPI) written(t *testing.T, schema map[string]any, path string, seen map[string]int, times int) {
 	t.Helper()
 	schema = d.resolve(t, schema)
@@ -258,14 +257,13 @@ func (d asyncAPI) written(t *testing.T, schema map[string]any, path string, seen
 	}
 }
 
-// TestAsyncAPI_ExamplesAreRead decodes them with the codec that reads the real
-// messages.
+// TestAsyncAPI_ExamplesAreRead decodes the examples with the codec of real messages.
 func TestAsyncAPI_ExamplesAreRead(t *testing.T) {
 	doc := readAsyncAPI(t)
 	for name, decode := range map[string]func(*carrier.Codec, *carrier.Message) error{
 		"reservations": func(c *carrier.Codec, m *carrier.Message) error { _, err := c.Decode(m); return err },
 		"expiry":       func(c *carrier.Codec, m *carrier.Message) error { _, err := c.DecodeExpiry(m); return err },
-		"event":        func(*carrier.Codec, *carrier.Message) error { return nil }, // the schema is enough
+		"event":        func(*carrier.Codec, *carrier.Message) error { return nil }, // the schema suffices
 	} {
 		message := doc.at(t, "components/messages/"+name)
 		examples, _ := message["examples"].([]any)
@@ -298,7 +296,7 @@ func TestAsyncAPI_ExamplesAreRead(t *testing.T) {
 	}
 }
 
-// checkEventExample checks the envelope; what data is depends on the type.
+// checkEventExample checks the envelope. The form of data depends on the type.
 func checkEventExample(t *testing.T, doc asyncAPI, payload map[string]any) {
 	t.Helper()
 	schema := doc.at(t, "components/schemas/event")

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestCheck_GoesOnAfterAFailure runs test/check with a make that fails for one
-// step, skips a test in another, and finds no test in a third.
+// TestCheck_GoesOnAfterAFailure runs test/check with a fake make. One step fails, one skips a
+// test, and one finds no test.
 func TestCheck_GoesOnAfterAFailure(t *testing.T) {
 	dir := t.TempDir()
 	fake := filepath.Join(dir, "make")
@@ -48,7 +48,7 @@ esac
 	}
 }
 
-// TestMakefile_RunsTestsThatExist: go test passes where a pattern names no test.
+// go test succeeds if a pattern matches no test, so this test checks the patterns.
 func TestMakefile_RunsTestsThatExist(t *testing.T) {
 	all := sources(t, ".")
 	found := regexp.MustCompile(`-run '?\^?(Test\w+)`).FindAllStringSubmatch(readText(t, "Makefile")+readText(t, "test/run"), -1)

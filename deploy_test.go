@@ -16,7 +16,7 @@ import (
 	"seckill/internal/config"
 )
 
-// compose is what the tests read of deploy/compose.yaml.
+// compose is the part of deploy/compose.yaml that the tests read.
 type compose struct {
 	Services map[string]struct {
 		Image       string            `yaml:"image"`
@@ -49,7 +49,7 @@ func readCompose(t *testing.T) compose {
 
 var composeVariable = regexp.MustCompile(`\$\{(\w+)[^}]*\}`)
 
-// The engine refuses unknown keys and missing secrets at start; here it does so
+// The engine refuses unknown keys and missing secrets when it starts. This test checks the same
 // without Docker.
 func TestComposeConfiguresEveryEngine(t *testing.T) {
 	engines := 0
@@ -70,7 +70,7 @@ func TestComposeConfiguresEveryEngine(t *testing.T) {
 		if cfg.Payment.SandboxPage {
 			t.Errorf("%s serves the sandbox's pay page", name)
 		}
-		// Prometheus and the commands call an engine by its service's name.
+		// Prometheus and the commands call an engine by its service name.
 		if !slices.Contains(cfg.Admin.Names(), name) {
 			t.Errorf("%s may not be called by its name on the operator's port", name)
 		}
@@ -94,7 +94,7 @@ func TestComposeKeepsPromisesDurable(t *testing.T) {
 
 var defaultOf = regexp.MustCompile(`^\$\{\w+:-(.+)\}$`)
 
-// defaultImage is the image of a service whose variable is not set.
+// defaultImage returns the image of a service if its variable is not set.
 func defaultImage(t *testing.T, image string) string {
 	t.Helper()
 	found := defaultOf.FindStringSubmatch(image)
@@ -112,8 +112,8 @@ func TestComposeRunsTheDatabaseThatTheTestsRunOn(t *testing.T) {
 	}
 }
 
-// A tag such as 7.2 is other software next month. Distroless has no versions:
-// there only a digest pins.
+// A tag such as 7.2 changes its content with time. Distroless has no versions, so only a digest
+// pins it.
 func TestCompose_ImagesArePinned(t *testing.T) {
 	pinned := regexp.MustCompile(`^[a-z0-9./-]+:[a-z0-9.-]+@sha256:[0-9a-f]{64}$`)
 	example, dockerfile := readText(t, "deploy/env.example"), readText(t, "deploy/Dockerfile")
@@ -167,7 +167,7 @@ func TestCompose_EveryServiceIsHardened(t *testing.T) {
 	}
 }
 
-// The process list and docker inspect show every argument.
+// The process list and docker inspect show all arguments.
 func TestCompose_NoArgumentHasASecret(t *testing.T) {
 	for name, service := range readCompose(t).Services {
 		for _, argument := range slices.Concat(service.Command, service.HealthCheck.Test) {
@@ -183,7 +183,7 @@ func TestCompose_NoArgumentHasASecret(t *testing.T) {
 	}
 }
 
-// The command of compose.yaml, run by a real shell and a real Redis.
+// Runs the command of compose.yaml with a real shell and a real Redis.
 func TestCompose_RedisReadsItsPasswordFromStandardInput(t *testing.T) {
 	if _, err := exec.LookPath("redis-server"); err != nil {
 		t.Skip("MISSING: redis-server")
@@ -205,7 +205,7 @@ func TestCompose_RedisReadsItsPasswordFromStandardInput(t *testing.T) {
 	ask := func(environ []string, words ...string) string {
 		client := exec.Command("redis-cli", append([]string{"-s", "redis.sock"}, words...)...)
 		client.Dir, client.Env = dir, environ
-		said, _ := client.CombinedOutput() // what it says is looked at
+		said, _ := client.CombinedOutput() // the output is checked
 		return string(said)
 	}
 	late, again := time.After(30*time.Second), time.NewTicker(20*time.Millisecond)
@@ -264,7 +264,7 @@ func TestComposeExampleNamesEverySecret(t *testing.T) {
 	}
 }
 
-// A build argument that the Dockerfile does not declare is passed over in silence.
+// Docker ignores a build argument that the Dockerfile does not declare.
 func TestComposeTellsTheImageItsVersion(t *testing.T) {
 	dockerfile := readText(t, "deploy/Dockerfile")
 	for name, service := range readCompose(t).Services {
@@ -282,7 +282,7 @@ func TestComposeTellsTheImageItsVersion(t *testing.T) {
 	}
 }
 
-// The quick start has one write secrets below the directory that a build is given.
+// The quick start writes secrets below the directory that a build gets.
 func TestABuildIsGivenNoSecretsDataOrHistory(t *testing.T) {
 	ignored := strings.Fields(readText(t, ".dockerignore"))
 	for _, name := range append(strings.Fields(readText(t, ".gitignore")), ".git") {
@@ -293,7 +293,7 @@ func TestABuildIsGivenNoSecretsDataOrHistory(t *testing.T) {
 	}
 }
 
-// alertRules is what the tests read of deploy/prometheus-rules.yaml.
+// alertRules is the part of deploy/prometheus-rules.yaml that the tests read.
 type alertRules struct {
 	Groups []struct {
 		Rules []struct {
@@ -309,8 +309,8 @@ var (
 	jobPattern = regexp.MustCompile(`(?m)^  - job_name: (\w+)$`)
 )
 
-// Prometheus itself says whether a scrape was answered, under the name of the
-// job: a rule on another than the documented one is silent for ever, too.
+// Prometheus reports whether a scrape succeeded, with the name of the job. A rule with another
+// job name than the documented one never fires.
 func TestARuleTellsOfADeadInstance(t *testing.T) {
 	job := jobPattern.FindStringSubmatch(readText(t, "docs/deploy.md"))
 	ups := upPattern.FindAllStringSubmatch(readText(t, "deploy/prometheus-rules.yaml"), -1)
@@ -324,7 +324,7 @@ func TestARuleTellsOfADeadInstance(t *testing.T) {
 	}
 }
 
-// A rule on a metric that nobody exports is silent for ever.
+// A rule on a metric that does not exist never fires.
 func TestAlertRulesNameMetricsAndRunbooks(t *testing.T) {
 	var all alertRules
 	if err := yaml.Unmarshal([]byte(readText(t, "deploy/prometheus-rules.yaml")), &all); err != nil {

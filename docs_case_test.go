@@ -10,14 +10,12 @@ import (
 	"testing"
 )
 
-// Documents name tests as `package:Test`, or `package:Test/part`; those of
-// docs/contributing/evidence.md and evidence-security.md are what the promises
-// and defences rest on.
+// Documents name tests as `package:Test` or `package:Test/part`. The promises and defences rest
+// on those of docs/contributing/evidence.md and evidence-security.md.
 
 var caseFinder = regexp.MustCompile(`^(\w+):(Test\w+)(?:/(.+))?$`)
 
-// caseError says what is wrong with `package:Test` or `package:Test/part`, or
-// returns "".
+// caseError returns the error of a `package:Test` or `package:Test/part`, or "".
 func caseError(tests map[string]string, span string) string {
 	found := caseFinder.FindStringSubmatch(span)
 	if found == nil {
@@ -33,7 +31,7 @@ func caseError(tests map[string]string, span string) string {
 	return ""
 }
 
-// testSources is what the tests of each package say, by its directory's name.
+// testSources returns the tests of each package as text, by directory name.
 func testSources(t *testing.T) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -53,12 +51,12 @@ func testSources(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	for _, name := range own {
-		all["seckill"] += readText(t, name) // as those of cmd/seckill
+		all["seckill"] += readText(t, name) // together with those of cmd/seckill
 	}
 	return all
 }
 
-// TestDocsNameCases holds `package:Test`.
+// TestDocsNameCases checks every `package:Test`.
 func TestDocsNameCases(t *testing.T) {
 	tests := testSources(t)
 	onEveryPage(t, func(p page) (wrong []string) {
@@ -71,18 +69,18 @@ func TestDocsNameCases(t *testing.T) {
 	})
 }
 
-// TestEvidence_EveryRowNamesATest holds the rows of the evidence for
-// docs/guarantees.md to name a test each, or to say that there is none.
+// TestEvidence_EveryRowNamesATest checks that each row of the evidence for docs/guarantees.md
+// names a test, or says that there is none.
 func TestEvidence_EveryRowNamesATest(t *testing.T) {
 	rowsNameTests(t, "docs/contributing/evidence.md", 80)
 }
 
-// TestSecurityEvidence_EveryRowNamesATest holds those of the security pages.
+// TestSecurityEvidence_EveryRowNamesATest checks the rows of the security evidence.
 func TestSecurityEvidence_EveryRowNamesATest(t *testing.T) {
 	rowsNameTests(t, "docs/contributing/evidence-security.md", 80)
 }
 
-// rowsNameTests holds the rows of a page's tables that have a column for it.
+// rowsNameTests checks the rows of a page's tables that have a column for tests.
 func rowsNameTests(t *testing.T, page string, fewest int) {
 	t.Helper()
 	rows, shown, isTable := 0, 0, false

@@ -11,8 +11,8 @@ import (
 
 var noteInCode = regexp.MustCompile(`(?m) *(?:#|//).*$`)
 
-// TestChinesePagesSayTheSame compares what two languages share: inline code,
-// code blocks without their notes, and how many sections there are.
+// TestChinesePagesSayTheSame compares the parts that both languages share: inline code, code
+// blocks without their comments, and the number of sections.
 func TestChinesePagesSayTheSame(t *testing.T) {
 	pages, err := filepath.Glob("docs/zh/*.md")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite docs/reference/errors.md")
 
-// codeAdvice says what a code means and what a client does about it.
+// codeAdvice has the meaning of a code, and the advice for a client.
 var codeAdvice = map[seckill.Code][2]string{
 	seckill.CodeBadRequest:       {"The request is wrong; `detail` names the field. Nothing changed.", "Mend the request."},
 	seckill.CodeUnauthenticated:  {"The buyer's JWT or the operator's token is missing, expired or wrong. On the page also: a login code that was used.", "Sign in again."},
@@ -67,7 +67,7 @@ The ` + "`reason`" + ` of an order says why it ended, or why it waits.
 An operator's own words stand there after an operator's cancel or refund.
 `
 
-// TestErrorsPage_FollowsTheTable holds the page to the table of codes.
+// TestErrorsPage_FollowsTheTable compares the page with the table of codes.
 func TestErrorsPage_FollowsTheTable(t *testing.T) {
 	const file = "docs/reference/errors.md"
 	var page strings.Builder

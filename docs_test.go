@@ -17,12 +17,10 @@ import (
 	"seckill/internal/config"
 )
 
-// The documents name files, declarations, tests, commands, keys, metrics and
-// routes. What can be looked up cheaply is looked up here, so that a reader is
-// not sent to something that was renamed.
+// The documents name files, declarations, tests, commands, keys, metrics and routes. These
+// tests look them up, so that no reader searches for something that was renamed.
 
-// documents are the pages under test; generated ones have tests of their own
-// besides.
+// documents returns the pages under test. Generated pages have additional tests.
 func documents(t *testing.T) []string {
 	t.Helper()
 	var pages []string
@@ -66,7 +64,7 @@ func readPage(t *testing.T, name string) page {
 	return p
 }
 
-// code is all that stands in code type.
+// code returns all text in code type.
 func (p page) code() []string { return append(slices.Clone(p.spans), p.fences...) }
 
 func readText(t *testing.T, name string) string {
@@ -78,7 +76,7 @@ func readText(t *testing.T, name string) string {
 	return string(text)
 }
 
-// sources is every Go file below the given directories, as one text.
+// sources returns every Go file below the given directories, as one text.
 func sources(t *testing.T, dirs ...string) string {
 	t.Helper()
 	var all strings.Builder
@@ -96,7 +94,7 @@ func sources(t *testing.T, dirs ...string) string {
 	return all.String()
 }
 
-// onEveryPage runs a check on each document; what it returns is wrong there.
+// onEveryPage runs a check on each document. The check returns the errors of the page.
 func onEveryPage(t *testing.T, check func(p page) []string) {
 	t.Helper()
 	for _, name := range documents(t) {
@@ -137,7 +135,7 @@ var (
 	droppedPattern = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// anchors are the headings of a page as links spell them.
+// anchors returns the headings of a page in the form of links.
 func anchors(text string) (all []string) {
 	for _, heading := range headingPattern.FindAllStringSubmatch(text, -1) {
 		name := droppedPattern.ReplaceAllString(strings.ToLower(heading[1]), "")
@@ -148,7 +146,7 @@ func anchors(text string) (all []string) {
 
 var pathPattern = regexp.MustCompile(`^(?:(?:cmd|internal|test|docs|web|bench|deploy|\.ci)/[\w./-]+|\w+\.(?:go|md|yaml|mod)|Makefile)(?::\w+)?$`)
 
-// TestDocsNameFilesAndDeclarations holds `path` and `path.go:Name`.
+// TestDocsNameFilesAndDeclarations checks `path` and `path.go:Name`.
 func TestDocsNameFilesAndDeclarations(t *testing.T) {
 	named := 0
 	onEveryPage(t, func(p page) (wrong []string) {
@@ -171,16 +169,16 @@ func TestDocsNameFilesAndDeclarations(t *testing.T) {
 	}
 }
 
-// declares reports whether Go source declares a function, method, type, or
-// constant, or an interface's method, of the name.
+// declares reports whether Go source declares a function, method, type, constant, variable or
+// interface method with the name.
 func declares(source, name string) bool {
 	return regexp.MustCompile(`(?m)^(?:func (?:\([^)]*\) )?|type |const |var |\t)` + name + `\b`).MatchString(source)
 }
 
 var storyPattern = regexp.MustCompile(`^"(.+)"$`)
 
-// TestDocsNameTests holds `"a story of a suite"`. JSON in code type begins
-// with a key and a colon.
+// TestDocsNameTests checks every `"a story of a suite"`. JSON in code type begins with a key
+// and a colon.
 func TestDocsNameTests(t *testing.T) {
 	all := sources(t, "internal", "test")
 	onEveryPage(t, func(p page) (wrong []string) {
@@ -243,7 +241,7 @@ var (
 	envPattern = regexp.MustCompile(`\bSECKILL_[A-Z_]+`)
 )
 
-// eventKinds are the kinds of events that the code knows, in its order.
+// eventKinds returns the kinds of events in the order of the code.
 func eventKinds(t *testing.T) (kinds []string) {
 	t.Helper()
 	source, err := os.ReadFile("event.go")
@@ -259,8 +257,7 @@ func eventKinds(t *testing.T) (kinds []string) {
 	return kinds
 }
 
-// TestDescriptionsNameAllEventKinds is about openapi.yaml; asyncapi.yaml has a
-// test of its own.
+// TestDescriptionsNameAllEventKinds checks openapi.yaml. asyncapi.yaml has its own test.
 func TestDescriptionsNameAllEventKinds(t *testing.T) {
 	var doc struct {
 		Components struct {
@@ -281,8 +278,8 @@ func TestDescriptionsNameAllEventKinds(t *testing.T) {
 	}
 }
 
-// TestDocsNameConfigurationKeys holds keys in code type, whose first word is a
-// section of the configuration, and variables of the environment.
+// TestDocsNameConfigurationKeys checks keys in code type, whose first word is a section of the
+// configuration, and environment variables.
 func TestDocsNameConfigurationKeys(t *testing.T) {
 	known := map[string]bool{}
 	sections := map[string]bool{}
@@ -294,20 +291,20 @@ func TestDocsNameConfigurationKeys(t *testing.T) {
 		variables["SECKILL_"+strings.ToUpper(strings.ReplaceAll(d.Key, ".", "_"))] = true
 	}
 	for _, kind := range eventKinds(t) {
-		known[kind] = true // an event has the shape of a key
+		known[kind] = true // an event looks like a key
 	}
 	onEveryPage(t, func(p page) (wrong []string) {
 		for _, span := range p.spans {
 			section, rest, _ := strings.Cut(span, ".")
 			isFile := slices.Contains([]string{"go", "md", "yaml"}, rest)
-			field := section == "ledger" && rest == "available" || section == "queue" && rest == "depth" || section == "store" && rest == "pending" // of the stats
+			field := section == "ledger" && rest == "available" || section == "queue" && rest == "depth" || section == "store" && rest == "pending" // fields of the stats
 			if keyPattern.MatchString(span) && sections[section] && !isFile && !field && !known[span] {
 				wrong = append(wrong, "no key "+span)
 			}
 		}
 		for _, code := range p.code() {
 			for _, variable := range envPattern.FindAllString(code, -1) {
-				if !variables[variable] && !strings.HasPrefix(variable, "SECKILL_SINK_") { // those name a sink
+				if !variables[variable] && !strings.HasPrefix(variable, "SECKILL_SINK_") { // these name a sink
 					wrong = append(wrong, "no variable "+variable)
 				}
 			}
@@ -316,9 +313,9 @@ func TestDocsNameConfigurationKeys(t *testing.T) {
 	})
 }
 
-// TestDocsConfigurationExampleIsValid reads what readers will copy.
+// TestDocsConfigurationExampleIsValid checks the examples that readers copy.
 func TestDocsConfigurationExampleIsValid(t *testing.T) {
-	var secrets []string // stand in the environment
+	var secrets []string // these are in the environment
 	for _, name := range []string{"ADMIN_TOKEN", "AUTH_JWT_SECRET", "TOKEN_SECRET", "PAYMENT_SANDBOX_SECRET"} {
 		secrets = append(secrets, "SECKILL_"+name+"="+strings.Repeat("0123456789abcdef", 2))
 	}
@@ -347,8 +344,8 @@ func TestDocsConfigurationExampleIsValid(t *testing.T) {
 
 var metricPattern = regexp.MustCompile(`\bseckill_[a-z_]+`)
 
-// TestDocsAndMetricsAgree holds both ways: what is documented exists, and what
-// exists is documented for operators.
+// TestDocsAndMetricsAgree checks both directions: every documented metric exists, and every
+// metric is documented.
 func TestDocsAndMetricsAgree(t *testing.T) {
 	source := sources(t, "internal/metrics")
 	onEveryPage(t, func(p page) (wrong []string) {
@@ -370,8 +367,8 @@ func TestDocsAndMetricsAgree(t *testing.T) {
 	}
 }
 
-// TestReadmesSayTheSame compares what two languages share: code, links,
-// configuration, and how many sections there are.
+// TestReadmesSayTheSame compares the parts that both languages share: code, links,
+// configuration, and the number of sections.
 func TestReadmesSayTheSame(t *testing.T) {
 	english, chinese := readPage(t, "README.md"), readPage(t, "README.zh.md")
 	configuration := func(p page) (all []string) {

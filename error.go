@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Code names a refusal on the wire, in metrics and in logs. An error carries
-// its code once; every layer reads it from there.
+// Code identifies an error in responses, metrics and logs. An error carries its code once, and
+// every layer reads it from there.
 type Code string
 
 // The codes of the public and operator API.
@@ -27,7 +27,7 @@ const (
 	CodePaused           Code = "paused"
 )
 
-// codeInfo is what the wire says about a code.
+// codeInfo is a code's status and texts.
 type codeInfo struct {
 	code   Code
 	status int
@@ -73,7 +73,7 @@ func (c Code) info() *codeInfo {
 	return nil
 }
 
-// Status is the code's HTTP status; 500 for a code outside the table.
+// Status returns the code's HTTP status, or 500 for a code outside the table.
 func (c Code) Status() int {
 	if info := c.info(); info != nil {
 		return info.status
@@ -81,8 +81,8 @@ func (c Code) Status() int {
 	return 500
 }
 
-// Index is the code's place in Codes, for arrays of counters; -1 for a code
-// outside the table.
+// Index returns the code's position in Codes, for arrays of counters, or -1 for a code outside
+// the table.
 func (c Code) Index() int {
 	for i := range codeTable {
 		if codeTable[i].code == c {
@@ -92,7 +92,7 @@ func (c Code) Index() int {
 	return -1
 }
 
-// Text is the sentence shown to a person, in the given language.
+// Text returns the sentence for people, in the given language.
 func (c Code) Text(lang Lang) string {
 	info := c.info()
 	if info == nil {
@@ -104,7 +104,7 @@ func (c Code) Text(lang Lang) string {
 	return info.en
 }
 
-// Lang is a language that the engine speaks.
+// Lang is a language of the engine.
 type Lang uint8
 
 // The languages of pages and error texts.
@@ -120,37 +120,35 @@ func (l Lang) String() string {
 	return "en"
 }
 
-// Error is a refusal with its code. Detail says, in English and for the
-// developer, which field or state is at fault.
+// Error is an error with a code. Detail tells developers, in English, which field or state is
+// wrong.
 type Error struct {
 	Code   Code
 	Detail string
 	// OrderNos are the buyer's live orders, newest first, with
 	// CodeAlreadyPurchased.
 	OrderNos []OrderNo
-	// RetryAfter is in seconds; always with CodeRateLimited, with others where
-	// it is known, else 0.
+	// RetryAfter is in seconds. It is always set with CodeRateLimited, and with others if it is
+	// known, else 0.
 	RetryAfter int
-	// The sentence of this refusal, where the code's own would speak of
-	// something else; see Titled.
+	// The sentence of this error, if that of the code does not fit (Titled).
 	en, zh string
 	cause  error
 }
 
-// Errorf makes an Error; a %w verb in format keeps its cause.
+// Errorf makes an Error. A %w verb in format keeps its cause.
 func Errorf(code Code, format string, args ...any) *Error {
 	wrapped := fmt.Errorf(format, args...)
 	return &Error{Code: code, Detail: wrapped.Error(), cause: errors.Unwrap(wrapped)}
 }
 
-// Titled gives a refusal that is being made a sentence of its own, in English
-// and in Chinese, and returns it.
+// Titled sets the sentence of a new error, in English and in Chinese, and returns it.
 func (e *Error) Titled(en, zh string) *Error {
 	e.en, e.zh = en, zh
 	return e
 }
 
-// Text is the sentence shown to a person, in the given language.
+// Text returns the sentence for people, in the given language.
 func (e *Error) Text(lang Lang) string {
 	switch {
 	case e.en == "":
@@ -176,8 +174,8 @@ func (e *Error) Is(target error) bool {
 	return errors.As(target, &t) && t.Code == e.Code && t.Detail == ""
 }
 
-// CodeOf is the code that err carries. An error without one is an outage of
-// ours, which the shopper sees as busy: unknown, not no.
+// CodeOf returns the code that err carries. An error without a code is a failure of the engine,
+// which the buyer gets as busy: the outcome is unknown.
 func CodeOf(err error) Code {
 	var e *Error
 	if errors.As(err, &e) {
@@ -186,5 +184,5 @@ func CodeOf(err error) Code {
 	return CodeBusy
 }
 
-// In reports whether err carries the code; no error carries none.
+// In reports whether err carries the code. It is false for nil.
 func (c Code) In(err error) bool { return err != nil && CodeOf(err) == c }

@@ -11,7 +11,7 @@ import (
 	"seckill"
 )
 
-// wireStatus is the contract of the wire: a code never changes its status.
+// wireStatus is a contract: a code never changes its status.
 var wireStatus = map[seckill.Code]int{
 	"bad_request":       400,
 	"unauthenticated":   401,
@@ -138,7 +138,7 @@ func TestCodeOf(t *testing.T) {
 	cases := map[seckill.Code]error{
 		seckill.CodeEnded:    seckill.Errorf(seckill.CodeEnded, "x"),
 		seckill.CodeNotFound: fmt.Errorf("read: %w", &seckill.Error{Code: seckill.CodeNotFound}),
-		seckill.CodeBusy:     io.EOF, // an outage of ours: unknown, not no
+		seckill.CodeBusy:     io.EOF, // a failure of the engine: the outcome is unknown
 	}
 	for want, err := range cases {
 		if got := seckill.CodeOf(err); got != want {

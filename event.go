@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// EventKind names a change that feeds, webhooks and pages read.
+// EventKind is the kind of a change that feeds, webhooks and pages read.
 type EventKind string
 
 // The events of orders, refunds and sales.
@@ -27,18 +27,18 @@ const (
 	EventSaleEnded       EventKind = "sale.ended"
 )
 
-// Event is one row of the event table, written in the same transaction as the
-// change itself. ID grows by one per row and is the feed's cursor.
+// Event is one row of the event table, written in the same transaction as its change. IDs grow,
+// and are the cursor of the feed.
 //
-// Buyer, Quantity, AmountCents, Currency and Ref are those of the order. They
-// are empty if there is no such order: for events of a sale, and for a refund of
-// money that names an unknown order.
+// Buyer, Quantity, AmountCents, Currency and Ref are those of the order. They are empty if
+// there is no order: for events of a sale, and for a refund of money that names an unknown
+// order.
 type Event struct {
 	ID          int64
 	At          time.Time
 	Kind        EventKind
-	ProductID   uint32  // 0 for a refund of money that names no order of ours
-	OrderNo     OrderNo // zero for events of a sale, and where ProductID is 0
+	ProductID   uint32  // 0 for a refund of money whose order number is not ours
+	OrderNo     OrderNo // zero for events of a sale, and if ProductID is 0
 	Buyer       string
 	Quantity    int
 	AmountCents int64
@@ -46,29 +46,27 @@ type Event struct {
 	Ref         string
 	Reason      string
 	Test        bool // of a test product
-	// Data is a JSON object: SaleData for events of a sale, RefundData for those
-	// of a refund. Events of an order have none, nor do events from before
-	// version 8 of the tables.
+	// Data is a JSON object: SaleData for events of a sale, RefundData for those of a refund.
+	// Events of an order have none, nor do events from before version 8 of the tables.
 	Data json.RawMessage
 }
 
-// SaleData is a sale's figures at the moment of an event, in units.
+// SaleData is a sale's figures at the time of an event, in units.
 //
-// Every event has Offered and Stock. Counted is nil in events that come while
-// the sale is busy (sold out, back in stock, paused, resumed): counting reads
-// every order of the sale while its product is locked.
+// Every event has Offered and Stock. Counted is nil in events of a running sale (sold out, back
+// in stock, paused, resumed), because counting would read every order while the product is
+// locked.
 type SaleData struct {
 	Offered int64 `json:"offered"`
 	Stock   int64 `json:"stock"`
 	*Counted
-	// ReturnedUnits, in sale.ended alone, are the units that go back to the shop:
-	// the stock that is unsold. Orders that are still queued then take from it
-	// when they are confirmed, and orders that are cancelled or refunded later add
-	// to it.
+	// ReturnedUnits, in sale.ended only, is the unsold stock, which goes back to the shop.
+	// Orders that are still queued take from it when they are confirmed. Orders that are
+	// cancelled or refunded later add to it.
 	ReturnedUnits *int64 `json:"returned_units,omitempty"`
 }
 
-// Counted are the units of a sale's orders, by the state of the order.
+// Counted has the units of a sale's orders, by status.
 type Counted struct {
 	Pending   int64 `json:"pending"`
 	Paid      int64 `json:"paid"`
@@ -84,6 +82,6 @@ type RefundData struct {
 	Currency    string `json:"currency"`
 	Provider    string `json:"provider"`
 	TradeNo     string `json:"trade_no"` // of the payment that the refund returns
-	OrderNo     string `json:"order_no"` // as the provider said it
+	OrderNo     string `json:"order_no"` // as the provider gave it
 	Reason      string `json:"reason"`   // late, doubled, wrong_amount, unknown_order or operator
 }

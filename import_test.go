@@ -12,13 +12,12 @@ import (
 	"testing"
 )
 
-// Imports point one way: domain ◄ ports ◄ stages ◄ HTTP ◄ app ◄ cmd, and only
-// app knows adapters. The rules below speak of packages by name, so that one
-// which does not exist yet is held to them from its first line.
+// Imports have one direction: domain ◄ ports ◄ stages ◄ HTTP ◄ app ◄ cmd, and only app imports
+// adapters. The rules below use package names, so that they also apply to new packages.
 
 const module = "seckill"
 
-// role is a package's place in the one-way order.
+// role is a package's position in that order.
 type role string
 
 const (
@@ -32,7 +31,7 @@ const (
 	roleCommand role = "a command"
 	roleTest    role = "a test tree"
 	roleExample role = "an example"
-	roleOther   role = "a part" // such as config, wire or metrics
+	roleOther   role = "a part" // such as config or metrics
 	roleOutside role = "a library"
 	roleStdlib  role = "the standard library"
 )
@@ -45,7 +44,7 @@ var (
 	adapterPrefixes = []string{"ledger", "queue", "store", "pay", "notify", "onetime", "carrier", "sink"}
 )
 
-// roleOf places a package by its import path.
+// roleOf returns a package's role by its import path.
 func roleOf(pkg string) role {
 	local, inside := strings.CutPrefix(pkg, module+"/")
 	first, _, _ := strings.Cut(local, "/")
@@ -70,8 +69,8 @@ func roleOf(pkg string) role {
 	return roleInside(strings.Split(local, "/")[1:])
 }
 
-// roleInside places a package by its path below internal; a package within
-// another has the role of its outermost one.
+// roleInside returns the role of a package below internal. A package within another has the
+// role of its outermost one.
 func roleInside(elements []string) role {
 	for _, name := range elements {
 		isPort := slices.Contains(ports, "internal/"+name)
@@ -91,8 +90,8 @@ func roleInside(elements []string) role {
 	return roleOther
 }
 
-// forbidden says why importer must not import imported, or "" if it may.
-// Files of tests are not held to it: they wire what they need.
+// forbidden returns the reason why importer must not import imported, or "". The rules do not
+// apply to test files, which wire their own parts.
 func forbidden(importer, imported string) string {
 	from, to := roleOf(importer), roleOf(imported)
 	not := func(allowed ...role) string {
@@ -111,11 +110,11 @@ func forbidden(importer, imported string) string {
 	case from == roleTest:
 		return ""
 	case from == roleExample:
-		return not(roleStdlib, roleOutside) // it is a stranger's program
+		return not(roleStdlib, roleOutside) // an example is a program outside the project
 	case from == roleSuite:
 		return not(roleStdlib, roleOutside, roleDomain, rolePort, roleSuite, roleOther)
 	case to == roleTest, to == roleSuite, to == roleCommand, to == roleExample:
-		return not() // nobody builds on a test, a command or an example
+		return not() // no package imports a test, a command or an example
 	case from == roleCommand:
 		return not(roleStdlib, roleOutside, roleDomain, rolePort, roleStage, roleHTTP, roleApp, roleOther)
 	case from == roleApp:
@@ -128,8 +127,8 @@ func forbidden(importer, imported string) string {
 	return not(roleStdlib, roleOutside, roleDomain, rolePort, roleStage, roleOther)
 }
 
-// within reports whether both packages are parts of one that is not a port:
-// ports have their adapters below them, and must not know them.
+// within reports whether both packages are parts of one package that is not a port. Ports must
+// not import the adapters below them.
 func within(importer, imported string) bool {
 	common := commonPath(importer, imported)
 	local := strings.TrimPrefix(common, module+"/")
@@ -158,8 +157,8 @@ func TestImportsPointOneWay(t *testing.T) {
 	}
 }
 
-// importsOfModule asks the go command for the imports of every package, tests
-// aside; a package that does not build is listed all the same.
+// importsOfModule returns the imports of every package, without tests. A package that does not
+// build is included.
 func importsOfModule(t *testing.T) map[string][]string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-e", "-json=ImportPath,Imports", "./...").Output()
@@ -185,7 +184,7 @@ func importsOfModule(t *testing.T) map[string][]string {
 	return imports
 }
 
-// TestImportRules holds the rules themselves, packages to come included.
+// TestImportRules tests the rules, also for packages that do not exist yet.
 func TestImportRules(t *testing.T) {
 	const in = module + "/internal/"
 	cases := []struct {

@@ -2,11 +2,11 @@ package seckill
 
 import "time"
 
-// Instruction is an operator's word on the state of a sale. If the store is away
-// when it is given, it waits in the ledger, which carries it out meanwhile.
+// Instruction is an operator's instruction to change the state of a sale. If the store is
+// unavailable, the ledger keeps it and executes it meanwhile.
 type Instruction struct {
-	// ID tells it from every other one: the store carries it out once. One
-	// without an ID is carried out each time.
+	// ID identifies the instruction, so that the store executes it once. Without an ID it is
+	// executed each time.
 	ID     string    `json:"id"`
 	State  SaleState `json:"state"`
 	Actor  string    `json:"actor"`

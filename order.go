@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// OrderStatus is where an order stands. Queued is not in the store: the
-// ledger has promised the order and the worker has not confirmed it yet.
+// OrderStatus is the status of an order. A queued order is not in the store yet: the ledger has
+// promised it, and the worker has not confirmed it.
 type OrderStatus int8
 
 // The order's states, with the numbers that the store keeps.
@@ -41,12 +41,12 @@ func ParseOrderStatus(name string) (OrderStatus, error) {
 	return 0, Errorf(CodeBadRequest, "unknown order status %q", name)
 }
 
-// Live reports whether an order in this state holds its units and its mark.
+// Live reports whether an order with this status keeps its units and its mark.
 func (s OrderStatus) Live() bool {
 	return s == OrderQueued || s == OrderPending || s == OrderPaid
 }
 
-// Order is a buyer's order. Its moves below are the only legal ones.
+// Order is a buyer's order. Only the moves below are allowed.
 type Order struct {
 	OrderNo     OrderNo
 	Buyer       string
@@ -59,34 +59,33 @@ type Order struct {
 	Ref         string
 	Key         string
 	Status      OrderStatus
-	Reason      string // why it was cancelled or failed, or waits on the ladder
+	Reason      string // why it was cancelled or failed, or waits for a retry
 	CreatedAt   time.Time
 	PayBefore   time.Time // zero while queued
 	PaidAt      time.Time
 	ClosedAt    time.Time // cancelled, failed or refunded
-	Epoch       uint64    // of the product, in which it was sold or last counted; 0 for a direct product
+	Epoch       uint64    // of the product when the order was sold or last restamped; 0 for a direct product
 	Shard       int
 	Origin      Origin
 }
 
-// Origin is who sold an order: whoever did gets its units back.
+// Origin is the seller of an order, which gets its units back.
 type Origin uint8
 
 // The origins, with the numbers that the store keeps.
 const (
 	OriginLedger Origin = 0 // of a product with a ledger: promised by it, or sold by the store after a takeover
-	OriginDirect Origin = 2 // from the store of a product that has no ledger
+	OriginDirect Origin = 2 // of a product without a ledger
 )
 
-// AmountCents is what one exact payment of the order is.
+// AmountCents returns the amount of one exact payment of the order.
 func (o *Order) AmountCents() int64 { return o.PriceCents * int64(o.Quantity) }
 
 func (o *Order) wrongState(move string) error {
 	return Errorf(CodeWrongState, "cannot %s an order that is %s", move, o.Status)
 }
 
-// Confirm makes a queued order pending: it is in the store now, and the
-// buyer's time to pay begins.
+// Confirm makes a queued order pending: it is in the store, and the buyer's time to pay begins.
 func (o *Order) Confirm(now time.Time, expireAfter time.Duration) error {
 	if o.Status != OrderQueued {
 		return o.wrongState("confirm")
@@ -95,8 +94,7 @@ func (o *Order) Confirm(now time.Time, expireAfter time.Duration) error {
 	return nil
 }
 
-// Pay makes a pending order paid. The amount has been checked by the caller
-// against AmountCents.
+// Pay makes a pending order paid. The caller has compared the amount with AmountCents.
 func (o *Order) Pay(now time.Time) error {
 	if o.Status != OrderPending {
 		return o.wrongState("pay")
@@ -115,7 +113,7 @@ func (o *Order) Cancel(now time.Time, reason string) error {
 	return nil
 }
 
-// Fail ends a queued order explicitly, with a reason that the buyer can read.
+// Fail makes a queued order failed, with a reason for the buyer.
 func (o *Order) Fail(now time.Time, reason string) error {
 	if o.Status != OrderQueued {
 		return o.wrongState("fail")
@@ -133,22 +131,21 @@ func (o *Order) Refund(now time.Time, reason string) error {
 	return nil
 }
 
-// AsOf is the order as it was when its event of that kind was written. An
-// order is read at its latest state, and its moves tell which state came
-// before: one that is refunded now was paid when order.paid was written.
+// AsOf returns the order as it was when the event of that kind was written. Orders are read in
+// their latest status, but the moves show the earlier one: an order that is refunded now was
+// paid when order.paid was written.
 //
-// Epoch and Shard stay as they are: recoveries change them, and no event tells
-// of that. Any other kind returns the order unchanged, for it says nothing of
-// the order's state.
+// Epoch and Shard stay as they are, because recoveries change them without an event. For any
+// other kind the order is unchanged, because the kind does not imply a status.
 func (o Order) AsOf(kind EventKind) Order {
 	switch kind {
 	case EventOrderConfirmed, EventOrderExpiring:
 		o.Status, o.PaidAt, o.ClosedAt, o.Reason = OrderPending, time.Time{}, time.Time{}, ""
 	case EventOrderPaid:
 		o.Status, o.ClosedAt, o.Reason = OrderPaid, time.Time{}, ""
-	case EventOrderCancelled: // was never paid (I8)
+	case EventOrderCancelled: // it was never paid (I8)
 		o.Status, o.PaidAt = OrderCancelled, time.Time{}
-	case EventOrderFailed: // was never confirmed
+	case EventOrderFailed: // it was never confirmed
 		o.Status, o.PaidAt, o.PayBefore = OrderFailed, time.Time{}, time.Time{}
 	case EventOrderRefunded:
 		o.Status = OrderRefunded
@@ -156,15 +153,14 @@ func (o Order) AsOf(kind EventKind) Order {
 	return o
 }
 
-// Reasons that the engine itself gives; pages translate them, operators may
-// write others.
+// Reasons of the engine. Pages translate them. Operators may write others.
 const (
 	ReasonExpired   = "expired"    // not paid in time
 	ReasonByBuyer   = "by_buyer"   // cancelled by the buyer
 	ReasonLimit     = "limit"      // over the per-buyer limit in the store
 	ReasonDuplicate = "duplicate"  // the key belongs to another order
-	ReasonLost      = "sold_out"   // adopted too late: the units were gone
-	ReasonDiscarded = "discarded"  // a dead letter that was given up
-	ReasonRetrying  = "retrying"   // parked on the ladder, holds its unit until the ledger is rebuilt
-	ReasonDead      = "needs_care" // a dead letter that waits for the operator
+	ReasonLost      = "sold_out"   // adopted too late: no units were left
+	ReasonDiscarded = "discarded"  // an operator discarded its letter
+	ReasonRetrying  = "retrying"   // waits for a retry; it holds its unit until the ledger is rebuilt
+	ReasonDead      = "needs_care" // its letter is dead and waits for the operator
 )

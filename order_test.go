@@ -13,8 +13,8 @@ var allStatuses = []seckill.OrderStatus{
 	seckill.OrderCancelled, seckill.OrderFailed, seckill.OrderRefunded,
 }
 
-// TestOrderMoves is the full table of states and moves: what is not in it is
-// wrong_state and leaves the order untouched.
+// TestOrderMoves is the full table of statuses and moves. Any other move is wrong_state and
+// does not change the order.
 func TestOrderMoves(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000).UTC()
 	moves := map[string]func(*seckill.Order) error{
@@ -144,7 +144,7 @@ func TestOrder_AsOf(t *testing.T) {
 		{seckill.EventOrderRefunded, refunded, refunded},
 		{seckill.EventOrderCancelled, cancelled, cancelled},
 		{seckill.EventOrderFailed, failed, failed},
-		{seckill.EventRefundRequired, cancelled, cancelled}, // says nothing of the order's state
+		{seckill.EventRefundRequired, cancelled, cancelled}, // the kind does not imply a status
 		{seckill.EventSaleEnded, refunded, refunded},
 	} {
 		t.Run(string(c.kind)+" of one now "+c.now.Status.String(), func(t *testing.T) {

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// OrderNo is "SK" and a ULID: 48 bits of milliseconds, 32 bits of product id,
-// 48 random bits. It sorts by time, shows no buyer, and tells any instance in
-// which ledger shard to look for a queued order. The zero value is no number.
+// OrderNo is "SK" and a ULID: 48 bits of milliseconds, 32 bits of product id, 48 random bits.
+// It sorts by time and does not reveal the buyer. Any instance can read the product from it, to
+// find a queued order in the ledger. The zero value is not a number.
 type OrderNo [16]byte
 
 // OrderNoLen is the length of an order number's text.
@@ -17,7 +17,7 @@ const OrderNoLen = 28
 
 const crockford = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 
-// NewOrderNo makes a number; the low 48 bits of random are used.
+// NewOrderNo makes a number from the low 48 bits of random.
 func NewOrderNo(at time.Time, productID uint32, random uint64) OrderNo {
 	var no OrderNo
 	binary.BigEndian.PutUint64(no[:8], uint64(at.UnixMilli())<<16|uint64(productID>>16))
@@ -28,16 +28,15 @@ func NewOrderNo(at time.Time, productID uint32, random uint64) OrderNo {
 // IsZero reports whether no is the zero value.
 func (no OrderNo) IsZero() bool { return no == OrderNo{} }
 
-// ProductID is the product that the number was made for.
+// ProductID returns the product of the order.
 func (no OrderNo) ProductID() uint32 { return binary.BigEndian.Uint32(no[6:10]) }
 
-// Time is when the number was made, to the millisecond.
+// Time returns when the number was made, to the millisecond.
 func (no OrderNo) Time() time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(no[:8]) >> 16)).UTC()
 }
 
-// NewestFirst is the order in which numbers are listed, for sorting: they begin
-// with the time that they were made.
+// NewestFirst compares numbers for sorting, newest first. They begin with their time.
 func NewestFirst(a, b OrderNo) int { return bytes.Compare(b[:], a[:]) }
 
 // AppendText appends the 28 characters of the number.
@@ -45,7 +44,7 @@ func (no OrderNo) AppendText(dst []byte) ([]byte, error) {
 	hi, lo := binary.BigEndian.Uint64(no[:8]), binary.BigEndian.Uint64(no[8:])
 	var text [OrderNoLen]byte
 	text[0], text[1] = 'S', 'K'
-	for i := OrderNoLen - 1; i >= 2; i-- { // 26 digits of 5 bits hold 130; the first has 3
+	for i := OrderNoLen - 1; i >= 2; i-- { // 26 digits of 5 bits have 130 bits; the first digit has 3
 		text[i] = crockford[lo&31]
 		lo = lo>>5 | hi<<59
 		hi >>= 5
@@ -53,7 +52,7 @@ func (no OrderNo) AppendText(dst []byte) ([]byte, error) {
 	return append(dst, text[:]...), nil
 }
 
-// MarshalText is the number's text; the zero value is empty.
+// MarshalText returns the number's text, or no text for the zero value.
 func (no OrderNo) MarshalText() ([]byte, error) {
 	if no.IsZero() {
 		return nil, nil
@@ -68,8 +67,8 @@ func (no OrderNo) String() string {
 
 var errOrderNo = errors.New("an order number is SK and 26 characters of Crockford base 32")
 
-// crockfordValue maps a character to its digit, 0xFF for none. Only the
-// canonical upper-case alphabet is taken, so that a number has one spelling.
+// crockfordValue maps a character to its digit, or 0xFF. Only the canonical upper-case alphabet
+// is accepted, so that a number has one spelling.
 var crockfordValue = func() (table [256]byte) {
 	for i := range table {
 		table[i] = 0xFF
@@ -80,7 +79,7 @@ var crockfordValue = func() (table [256]byte) {
 	return table
 }()
 
-// ParseOrderNo reads a number's text.
+// ParseOrderNo parses a number's text.
 func ParseOrderNo[T string | []byte](text T) (OrderNo, error) {
 	if len(text) != OrderNoLen || text[0] != 'S' || text[1] != 'K' || crockfordValue[text[2]] > 7 {
 		return OrderNo{}, errOrderNo
@@ -103,7 +102,7 @@ func ParseOrderNo[T string | []byte](text T) (OrderNo, error) {
 	return no, nil
 }
 
-// UnmarshalText reads a number's text; empty text is the zero value.
+// UnmarshalText parses a number's text. Empty text gives the zero value.
 func (no *OrderNo) UnmarshalText(text []byte) error {
 	if len(text) == 0 {
 		*no = OrderNo{}

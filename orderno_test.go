@@ -14,7 +14,7 @@ import (
 	"seckill"
 )
 
-// lastInstant is the latest that 48 bits of milliseconds can hold.
+// lastInstant is the latest time in 48 bits of milliseconds.
 var lastInstant = time.UnixMilli(1<<48 - 1).UTC()
 
 func drawOrderNo(t *rapid.T) (no seckill.OrderNo, at time.Time, product uint32) {
@@ -162,7 +162,7 @@ func TestOrderNoAppendsWithoutAllocating(t *testing.T) {
 	}
 }
 
-// FuzzParseOrderNo: whatever is taken is the canonical text of what it means.
+// FuzzParseOrderNo checks that every accepted text is the canonical one.
 func FuzzParseOrderNo(f *testing.F) {
 	for _, seed := range []string{"", "SK", "SK01HF7YAT00000000010000001", "SK7ZZZZZZZZZZZZZZZZZZZZZZZZZ", "sk01hf7yat0000000001000000011"} {
 		f.Add(seed)

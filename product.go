@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Strategy is the path of a product's purchases.
+// Strategy is the way in which purchases of a product are decided.
 type Strategy string
 
 // The strategies.
@@ -20,16 +20,16 @@ const (
 	StrategyDualWrite Strategy = "dualwrite"
 )
 
-// Fallback is what becomes of a product's sale while its ledger is away for long.
+// Fallback decides who sells a product if its ledger is unavailable for long.
 type Fallback string
 
 // The fallbacks.
 const (
-	FallbackWait  Fallback = "wait"  // buyers are told busy
+	FallbackWait  Fallback = "wait"  // buyers get busy
 	FallbackStore Fallback = "store" // the store takes the sale over
 )
 
-// Seller is who decides a product's purchases. Each epoch has one.
+// Seller is the part that decides a product's purchases. Each epoch has one.
 type Seller uint8
 
 // The sellers.
@@ -45,8 +45,8 @@ func (s Seller) String() string {
 	return "ledger"
 }
 
-// SaleState is what the operator decided about a sale. It is not the status
-// that shoppers see, which also depends on clock and stock.
+// SaleState is the operator's decision about a sale. The status for buyers also depends on time
+// and stock.
 type SaleState int8
 
 // The operator's states of a sale.
@@ -66,7 +66,7 @@ func (s SaleState) String() string {
 	return "open"
 }
 
-// Status is what a shopper sees of a product.
+// Status is the status of a product for buyers.
 type Status string
 
 // The statuses of a product.
@@ -89,67 +89,66 @@ const (
 	MaxImageURL     = 500
 )
 
-// Product is one thing on sale, as the store knows it.
+// Product is one product on sale, as in the store.
 type Product struct {
 	ID         uint32
 	Ref        string
 	Name       string
 	PriceCents int64
 	Currency   string
-	// ImageURL is where the product's picture is, or "".
+	// ImageURL is the address of the product's picture, or "".
 	ImageURL string
-	// Unlisted keeps the product out of the public list. Whoever knows its id can
-	// read and buy it all the same.
+	// Unlisted keeps the product out of the public list. With its id it can still be read and
+	// bought.
 	Unlisted bool
-	// Test is set for a product of a rehearsal: it is bought as any other, and left out
-	// of the public list, of the events that others read, and of figures. It is
-	// set once, and only such a product can be deleted.
+	// Test is set for a rehearsal. It is bought like any other, but left out of the public list, of
+	// the events for others, and of figures. It never changes, and only such a product can be
+	// deleted.
 	Test bool
-	// Stock is what the store still has unsold; Offered is the initial stock
-	// plus operator changes (I1).
+	// Stock is the units that the store has not sold. Offered is the initial stock plus
+	// operator changes (I1).
 	Stock, Offered int64
 	PerUserLimit   int
-	Group          uint32 // limit group: a product id, default its own
+	Group          uint32 // limit group: a product id, by default its own
 	StartsAt       time.Time
 	EndsAt         time.Time
 	Shards         int
-	// ShardKey is the secret that spreads buyers over the shards (HomeShard). The
-	// products of a limit group share it. It is 0 with one shard.
+	// ShardKey is the secret that spreads buyers over the shards (HomeShard). The products of a
+	// limit group share it. It is 0 with one shard.
 	ShardKey int64
 	Strategy Strategy
-	// Fallback says what happens while the ledger is away for long.
+	// Fallback decides who sells if the ledger is unavailable for long.
 	Fallback Fallback
-	// Seller is who sells in this epoch. StoreOpen is set once a takeover is
-	// complete: before that the store sells nothing (protocol 5).
+	// Seller sells in this epoch. StoreOpen is set when a takeover is complete; before that the
+	// store sells nothing (protocol 5).
 	Seller    Seller
 	StoreOpen bool
 	State     SaleState
 	// Epoch is 0 until the first preheat, and grows with each allotment.
 	Epoch uint64
-	// Version grows with every change of stock, epoch, seller or state: the
-	// optimistic lock.
+	// Version grows with every change of stock, epoch, seller or state. It is the optimistic
+	// lock.
 	Version uint64
-	// Rebuilding is set while the ledger is being recovered: purchases are
-	// answered busy.
+	// Rebuilding is set while the ledger is being recovered. Purchases get busy.
 	Rebuilding bool
-	// Instructed is an instance's word, never the store's: State is that of an
-	// instruction which the store may not have yet.
+	// Instructed means that State comes from an instruction that the store may not have yet.
+	// Only an instance sets it, never the store.
 	Instructed bool
 	CreatedAt  time.Time
 }
 
-// HasLedger reports whether the product is meant to be sold by a ledger; a
-// direct one is sold by the store alone.
+// HasLedger reports whether a ledger is meant to sell the product. The store alone sells a
+// direct product.
 func (p *Product) HasLedger() bool { return p.Strategy != StrategyDirect }
 
-// SoldByStore reports whether the store sells the product in this epoch: a
-// direct product always, another one after a takeover.
+// SoldByStore reports whether the store sells the product in this epoch: a direct product
+// always, another one after a takeover.
 func (p *Product) SoldByStore() bool { return !p.HasLedger() || p.Seller == SellerStore }
 
 // TakingOver reports whether a takeover has begun and the store does not sell yet.
 func (p *Product) TakingOver() bool { return p.HasLedger() && p.SoldByStore() && !p.StoreOpen }
 
-// SoldBy is who sells the product in this epoch.
+// SoldBy returns the seller of the product in this epoch.
 func (p *Product) SoldBy() Seller {
 	if p.SoldByStore() {
 		return SellerStore
@@ -157,8 +156,8 @@ func (p *Product) SoldBy() Seller {
 	return SellerLedger
 }
 
-// LedgerShards is how many shards of the ledger sell the product: none while the
-// store does.
+// LedgerShards returns how many shards of the ledger sell the product: none while the store
+// sells it.
 func (p *Product) LedgerShards() int {
 	if p.SoldByStore() {
 		return 0
@@ -166,8 +165,8 @@ func (p *Product) LedgerShards() int {
 	return p.Shards
 }
 
-// Status is what shoppers see at the given instant. soldOut is the ledger's
-// word, or the sold-out flag's.
+// Status returns the status for buyers at the given time. soldOut comes from the ledger or the
+// sold-out flag.
 func (p *Product) Status(now time.Time, soldOut bool) Status {
 	switch {
 	case p.State == SaleEnded || !now.Before(p.EndsAt):
@@ -182,8 +181,7 @@ func (p *Product) Status(now time.Time, soldOut bool) Status {
 	return StatusOnSale
 }
 
-// Window is the refusal of a claim at the given instant, or "" when the sale
-// is open then.
+// Window returns the code that refuses a claim at the given time, or "" if the sale is open.
 func (p *Product) Window(now time.Time) Code {
 	switch {
 	case p.State == SaleEnded || !now.Before(p.EndsAt):
@@ -205,13 +203,12 @@ func HashBuyer[T string | []byte](buyer T) uint64 {
 	return hash
 }
 
-// HomeShard is the shard of a product that holds a buyer's marks. It stays the
-// same for the product's life, on every instance.
+// HomeShard returns the shard of a product that has a buyer's marks. It is the same for the
+// product's life, on every instance.
 //
-// The place depends on the product's secret key: without it, people who choose
-// their own buyer names could crowd one shard. A plain FNV hash with a secret start
-// would not do. Its low bits, which choose among 2, 4 or 16 shards, collide for
-// chosen names whatever the start is.
+// It depends on the product's secret key. Otherwise attackers could choose buyer names that all
+// go to one shard. A plain FNV hash with a secret start would not help: its low bits, which
+// choose among 2, 4 or 16 shards, collide for chosen names whatever the start is.
 func HomeShard[T string | []byte](p *Product, buyer T) int {
 	if p.Shards <= 1 {
 		return 0
@@ -222,9 +219,8 @@ func HomeShard[T string | []byte](p *Product, buyer T) int {
 	return int(binary.BigEndian.Uint64(sum[:8]) % uint64(p.Shards))
 }
 
-// checkImageURL accepts what a page may load a picture from: an absolute http or
-// https address, or a path of the page's own host. The text goes into pages and
-// policies as it is.
+// checkImageURL accepts an absolute http or https address, or a path of the page's own host.
+// The text goes into pages and policies unchanged.
 func checkImageURL(text string) error {
 	if text == "" {
 		return nil

@@ -23,7 +23,7 @@ func TestProductCheck(t *testing.T) {
 	cases := []struct {
 		name  string
 		edit  edit
-		field string // named by the refusal; "" when the product is sound
+		field string // named by the error; "" if the product is valid
 	}{
 		{"sound", func(*seckill.Product) {}, ""},
 		{"id 0", func(p *seckill.Product) { p.ID = 0 }, "id"},
@@ -79,7 +79,7 @@ func TestProductCheck(t *testing.T) {
 	}
 }
 
-// wantRefusal wants a bad_request that names the field, or no error for "".
+// wantRefusal expects a bad_request that names the field, or no error for "".
 func wantRefusal(t *testing.T, err error, field string) {
 	t.Helper()
 	if field == "" {
@@ -140,8 +140,8 @@ func TestSaleStateNames(t *testing.T) {
 	}
 }
 
-// TestHomeShard_Spreads: buyers that differ in a counter alone, as real ones do,
-// fall evenly on every number of shards.
+// Buyers that differ in a counter only, like real ones, are spread evenly over any number of
+// shards.
 func TestHomeShard_Spreads(t *testing.T) {
 	const perShard = 1000
 	for _, key := range []int64{0, 1, -7} {
@@ -160,8 +160,8 @@ func TestHomeShard_Spreads(t *testing.T) {
 	}
 }
 
-// TestHomeShard_ChosenNamesCrowdNoKeyedShard: an attacker knows the hash, but not
-// the key. Names whose hashes fall on one shard are spread by any key.
+// An attacker knows the hash, but not the key. Names whose hashes fall on one shard are spread
+// by any key.
 func TestHomeShard_ChosenNamesCrowdNoKeyedShard(t *testing.T) {
 	const shards, names = 16, 1600
 	for _, key := range []int64{1, 2, 3, -1, 1 << 62} {
@@ -189,8 +189,7 @@ func TestHashBuyer_IsFNV1a(t *testing.T) {
 	}
 }
 
-// TestHomeShard_NeverMoves: a buyer's marks are where every other instance puts
-// them, after a restart too.
+// A buyer's marks are at the same place for every instance, and after a restart.
 func TestHomeShard_NeverMoves(t *testing.T) {
 	keyed := &seckill.Product{Shards: 256, ShardKey: 0x0102030405060708}
 	for buyer, want := range map[string]int{"a": 18, "foobar": 47, "买家": 149} {

@@ -5,30 +5,28 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what a shopper or shop may send.
+// Bounds of the values that a buyer or shop may send.
 const (
 	MaxBuyerBytes = 64
 	MaxKeyBytes   = 64
 	MaxRefBytes   = 128
 )
 
-// Claim is one buyer's request for units of one product. The order number is
-// made before the ledger is asked, so that a claim has one identity on the
-// whole way to the store.
+// Claim is one buyer's request for units of one product. Its order number is made before the
+// ledger is asked, so that the claim has one identity on its whole way to the store.
 type Claim struct {
 	OrderNo  OrderNo
 	Buyer    string
 	Quantity int
-	// Key is the idempotency key under which the buyer asked; empty for none.
+	// Key is the idempotency key of the request, or "".
 	Key string
-	// Ref is the shop's own reference, echoed in orders and events.
+	// Ref is the shop's own reference, which orders and events repeat.
 	Ref string
 }
 
-// Entry is one outbox entry: the claims that one atomic step of the ledger
-// accepted together, with all that the worker needs to make orders of them.
-// Price and name stand here, so that a later change does not touch a promised
-// order.
+// Entry is one outbox entry: the claims that one atomic step of the ledger accepted together,
+// with all data that the worker needs to make orders. It includes price and name, so that a
+// later change does not affect a promised order.
 type Entry struct {
 	ProductID  uint32
 	Group      uint32 // limit group
@@ -42,16 +40,17 @@ type Entry struct {
 	Claims     []Claim
 }
 
-// CheckBuyer reports whether a buyer id is one: 1 to 64 bytes of UTF-8
+// CheckBuyer returns an error unless the text is a valid buyer id: 1 to 64 bytes of UTF-8
 // without control characters.
 func CheckBuyer(buyer string) error {
 	return checkText("buyer", buyer, 1, MaxBuyerBytes)
 }
 
-// CheckKey reports whether an idempotency key is one; empty means none.
+// CheckKey returns an error unless the text is a valid idempotency key. Empty means none.
 func CheckKey(key string) error { return checkText("Idempotency-Key", key, 0, MaxKeyBytes) }
 
-// CheckRef reports whether a shop's order reference is one; empty means none.
+// CheckRef returns an error unless the text is a valid order reference of a shop. Empty means
+// none.
 func CheckRef(ref string) error { return checkText("ref", ref, 0, MaxRefBytes) }
 
 func checkText(field, text string, least, most int) error {

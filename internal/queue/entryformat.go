@@ -1,23 +1,22 @@
-// Below is the binary form of outbox entries, which instances of two
-// versions read on one Redis during a rolling upgrade, and which the journal of
-// promises keeps over one. Numbers are big-endian.
+// This file has the binary form of outbox entries. During a rolling upgrade instances of two
+// versions read it on one Redis, and the journal of promises is kept across an upgrade. Numbers
+// are big-endian.
 //
-//	head   version (1 byte), product (4), group (4), shard (4), epoch (8), time
-//	       (8 seconds, 4 nanoseconds), price (8), length of the currency (1),
-//	       currency, length of the name (2), name, later fields
-//	claim  length of what follows (2), order, length of the buyer (1), buyer,
-//	       length of the ref (1), ref, later fields
-//	order  what marks keep: number (16), quantity (2), how many bytes follow the
-//	       next one (1), length of the key (1), key, later fields
+// 	head   version (1 byte), product (4), group (4), shard (4), epoch (8), time
+// 	       (8 seconds, 4 nanoseconds), price (8), length of the currency (1),
+// 	       currency, length of the name (2), name, later fields
+// 	claim  length of the rest (2), order, length of the buyer (1), buyer,
+// 	       length of the ref (1), ref, later fields
+// 	order  the part that marks keep: number (16), quantity (2), number of bytes
+// 	       after the next one (1), length of the key (1), key, later fields
 //
-// A new field is appended to a head, a claim or an order. Its reader takes a
-// missing one for its zero, as older writers do not write it. Readers skip what
-// follows the fields that they know. Fields are never moved, removed or given
-// another meaning. Beside a key of 64 bytes an order has room for 191 bytes of
-// later fields.
+// A new field is appended to a head, a claim or an order. If it is missing, its reader uses the
+// zero value, because older writers do not write it. Readers skip bytes after the fields that
+// they know. Fields are never moved, removed or given another meaning. An order with a key of
+// 64 bytes has room for 191 bytes of later fields.
 //
-// The version changes only when a reader of the old one would go wrong. The head
-// keeps its meaning up to the time in every version.
+// The version changes only if a reader of the old version would read wrong data. The head keeps
+// its meaning up to the time in every version.
 
 package queue
 
@@ -32,11 +31,11 @@ import (
 	"seckill"
 )
 
-// Version is the first byte of every head. A reader leaves others alone: an entry
-// that it misread would become a wrong order.
+// Version is the first byte of every head. A reader does not read other versions: a misread
+// entry would become a wrong order.
 const Version = 1
 
-// Bounds of what an entry may hold; they are the widths of its fields.
+// Bounds of the fields of an entry, by their widths.
 const (
 	MaxQuantity = math.MaxUint16
 	MaxShort    = math.MaxUint8  // buyer, key, ref, currency
@@ -50,14 +49,14 @@ const (
 	NumberBytes = 16
 )
 
-// Why something is not read.
+// The reasons why something cannot be read.
 var (
 	ErrShort   = errors.New("it ends early")
 	ErrTrail   = errors.New("it has bytes beyond its end")
 	ErrVersion = errors.New("its format is of another version")
 )
 
-// AppendHead appends what all claims of an entry share, the limit aside.
+// AppendHead appends the fields that all claims of an entry share, except the limit.
 func AppendHead(b []byte, e *seckill.Entry) []byte {
 	b = append(b, Version)
 	b = binary.BigEndian.AppendUint32(b, e.ProductID)
@@ -74,8 +73,8 @@ func AppendHead(b []byte, e *seckill.Entry) []byte {
 	return append(b, laterHead...)
 }
 
-// AppendClaim appends one claim: the length of what follows, then the part that
-// a mark keeps (ledgerredis/script/do_reserve.lua), then buyer and ref.
+// AppendClaim appends one claim: the length of the rest, then the part that a mark keeps
+// (ledgerredis/script/do_reserve.lua), then buyer and ref.
 func AppendClaim(b []byte, c *seckill.Claim) []byte {
 	size := ClaimBytes - 2 + len(c.Key) + len(c.Buyer) + len(c.Ref)
 	b = binary.BigEndian.AppendUint16(b, uint16(size))
@@ -85,7 +84,7 @@ func AppendClaim(b []byte, c *seckill.Claim) []byte {
 	return append(b, laterClaim...)
 }
 
-// AppendOrder appends what a mark keeps of an order.
+// AppendOrder appends the part of an order that a mark keeps.
 func AppendOrder(b []byte, no seckill.OrderNo, quantity int, key string) []byte {
 	b = append(b, no[:]...)
 	b = binary.BigEndian.AppendUint16(b, uint16(quantity))
@@ -94,7 +93,8 @@ func AppendOrder(b []byte, no seckill.OrderNo, quantity int, key string) []byte 
 	return append(b, laterOrder...)
 }
 
-// DecodeHead reads a head; of another version what every version has, and ErrVersion.
+// DecodeHead decodes a head. If it has another version, it returns the fields that every
+// version has, and ErrVersion.
 func DecodeHead(h string) (seckill.Entry, error) {
 	d := Decoder{B: h}
 	version := d.Byte()
@@ -109,7 +109,7 @@ func DecodeHead(h string) (seckill.Entry, error) {
 	return entry, d.Err
 }
 
-// DecodeClaims reads claims one after the other.
+// DecodeClaims decodes claims one after the other.
 func DecodeClaims(c string) ([]seckill.Claim, error) {
 	d := Decoder{B: c}
 	var claims []seckill.Claim
@@ -123,9 +123,9 @@ func DecodeClaims(c string) ([]seckill.Claim, error) {
 	return claims, d.Err
 }
 
-// Decoder reads what this package and the scripts of the ledger write. Its first
-// error sticks, and what it returns after that is zero, so that callers check
-// once at the end. Texts are parts of what is decoded, not copies.
+// Decoder reads data that this package and the scripts of the ledger write. Its first error
+// sticks. After it all values are zero, so that callers check once at the end. Texts are parts
+// of the input, not copies.
 type Decoder struct {
 	B   string
 	Err error
@@ -175,7 +175,7 @@ func (d *Decoder) OrderNo() (no seckill.OrderNo) {
 	return no
 }
 
-// End returns the first error, or one if there is more than was read.
+// End returns the first error, or an error if there is unread data.
 func (d *Decoder) End() error {
 	if d.Err == nil && len(d.B) > 0 {
 		d.Err = ErrTrail

@@ -22,7 +22,7 @@ func exampleEntry() seckill.Entry {
 	}
 }
 
-// encoded is the entry's head and claims.
+// encoded returns the entry's head and claims.
 func encoded(e seckill.Entry) (h, c string) {
 	var claims []byte
 	for i := range e.Claims {
@@ -31,7 +31,7 @@ func encoded(e seckill.Entry) (h, c string) {
 	return string(AppendHead(nil, &e)), string(claims)
 }
 
-// decoded is the inverse.
+// decoded is the inverse of encoded.
 func decoded(h, c string) (seckill.Entry, error) {
 	e, err := DecodeHead(h)
 	if err == nil {
@@ -48,8 +48,8 @@ func TestAnEntryIsReadAsItWasWritten(t *testing.T) {
 	}
 }
 
-// later is an order as a mark keeps it from its number on, or what follows one,
-// with a field of a later version at the order's end.
+// later returns an order in the form of a mark, from its number on, with a field of a later
+// version at its end.
 func later(order string) string {
 	end := 20 + int(order[18])
 	return order[:18] + string(rune(order[18]+5)) + order[19:end] + "later" + order[end:]

@@ -2,7 +2,7 @@
 
 package queue
 
-// Fields that a later version may append to a head, to what a mark keeps of an
-// order, and to a claim. This version has none; a build with the tag "laterformat"
-// has some, and is run beside this one by TestRollingUpgrade_BuildsReadEachOther.
+// Fields that a later version may append to a head, to an order in a mark, and to a claim. This
+// version has none. A build with the tag "laterformat" has some, and
+// TestRollingUpgrade_BuildsReadEachOther runs it together with this one.
 const laterHead, laterOrder, laterClaim = "", "", ""

@@ -53,7 +53,7 @@ func ackStories() []story {
 			f.same(c.receiveN(1), entries[1])
 		}},
 		{"an ack by a consumer that lost the entry to another counts", func(f *fixture) {
-			// The store has it: whoever says so, it is done.
+			// The store has the entry, so any consumer may acknowledge it.
 			product := f.product()
 			f.publish(product, 1)
 			a, b := f.join(), f.join()
@@ -91,7 +91,7 @@ func witnessStories() []story {
 			first := c.receiveN(1)
 			highest := first[0].ID
 			f.check(c.Ack(f.ctx(), first, highest), "ack")
-			for range 20 { // later entries come and go without being witnesses
+			for range 20 { // later entries are acknowledged without becoming witnesses
 				f.publish(product, 1)
 				f.check(c.Ack(f.ctx(), c.receiveN(1), highest), "ack under the old witness")
 			}
@@ -104,13 +104,13 @@ func witnessStories() []story {
 			got := c.receiveN(2)
 			ahead, impostor := got[1].ID, got[1].ID
 			ahead.Seq += 1000
-			impostor.Tag++ // the entry that took its number after the loss
+			impostor.Tag++ // another entry with the same number after a loss
 			for _, witness := range []queue.ID{ahead, impostor} {
 				if err := c.Ack(f.ctx(), got, witness); !errors.Is(err, queue.ErrLost) {
 					f.Errorf("witness %+v: %v, want lost", witness, err)
 				}
 			}
-			// Lost returns the same without an acknowledgement.
+			// Lost gives the same answers without an acknowledgement.
 			lost, err := f.Queue.Lost(f.ctx(), []queue.ID{got[0].ID, ahead, {}, got[1].ID, impostor})
 			f.check(err, "ask for witnesses")
 			if !slices.Equal(lost, []queue.ID{ahead, impostor}) {
@@ -173,7 +173,7 @@ func statsStories() []story {
 
 			c := f.join()
 			defer c.leave()
-			got := c.receiveN(3) // delivered is not acknowledged
+			got := c.receiveN(3) // delivered, but not acknowledged
 			f.wantStats(0, queue.Stats{Entries: 3, Reservations: 4, Oldest: first.At})
 			for _, d := range got {
 				if d.Entry.At.Equal(first.At) {
@@ -197,7 +197,7 @@ func statsStories() []story {
 					phones = append(phones, d)
 				}
 			}
-			f.wantWaiting(phone, shoe) // delivered is not acknowledged
+			f.wantWaiting(phone, shoe) // delivered, but not acknowledged
 			c.ack(phones[0])
 			f.wantWaiting(phone, shoe)
 			c.ack(phones[1])
@@ -206,7 +206,7 @@ func statsStories() []story {
 	}
 }
 
-// highest is the highest witness of a stream; zero for none.
+// highest returns the highest witness of a stream, or zero.
 func (f *fixture) highest(stream string) (highest queue.ID) {
 	f.Helper()
 	all, err := f.Queue.HighestWitness(f.ctx())
@@ -229,7 +229,7 @@ func (f *fixture) wantHighest(stream string, want queue.ID) {
 	}
 }
 
-// wantWaiting holds the products that are waiting to those that are wanted.
+// wantWaiting compares the waiting products with those wanted.
 func (f *fixture) wantWaiting(want ...uint32) {
 	f.Helper()
 	got, err := f.Queue.Waiting(f.ctx())

@@ -67,7 +67,7 @@ func deliverStories() []story {
 			if _, err := c.Receive(ctx, 10); !errors.Is(err, context.Canceled) {
 				f.Errorf("receive: %v", err)
 			}
-			entry := f.publish(f.product(), 1) // and nothing was swallowed
+			entry := f.publish(f.product(), 1) // the cancelled Receive took nothing
 			f.same(c.receiveN(1), entry)
 		}},
 		{"a batch has at most max claims, or one entry that alone has more", func(f *fixture) {

@@ -7,7 +7,7 @@ import (
 	"seckill"
 )
 
-// findMost is more entries than these stories make.
+// findMost exceeds the entries of these stories.
 const findMost = 1000
 
 func findStories() []story {
@@ -28,12 +28,12 @@ func findStories() []story {
 			}
 			never := seckill.NewOrderNo(start, phone, 1<<40)
 			f.absent(phone, never)
-			f.absent(f.product(), first.Claims[0].OrderNo) // another product's
+			f.absent(f.product(), first.Claims[0].OrderNo) // the order is of another product
 			f.absent(shoe, first.Claims[0].OrderNo)
 
 			c := f.join()
 			defer c.leave()
-			for _, d := range c.receiveN(3) { // delivered is not acknowledged
+			for _, d := range c.receiveN(3) { // delivered, but not acknowledged
 				if _, found := f.find(d.Entry.ProductID, d.Entry.Claims[0].OrderNo, findMost); !found {
 					f.Errorf("%s is with a consumer and was not found", d.Entry.Claims[0].OrderNo)
 				}
@@ -80,7 +80,7 @@ func findStories() []story {
 					c.ack(d)
 				}
 			}
-			f.unacknowledged(phone, want...) // delivered is not acknowledged
+			f.unacknowledged(phone, want...) // delivered, but not acknowledged
 			f.unacknowledged(shoe)
 			f.unacknowledged(f.product())
 		}},
@@ -100,8 +100,7 @@ func findStories() []story {
 	}
 }
 
-// unacknowledged holds the product's entries that are not acknowledged to those
-// that are wanted.
+// unacknowledged compares the product's unacknowledged entries with those wanted.
 func (f *fixture) unacknowledged(product uint32, want ...seckill.Entry) {
 	f.Helper()
 	var got []seckill.Entry

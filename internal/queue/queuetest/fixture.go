@@ -12,7 +12,7 @@ import (
 	"seckill/internal/queue"
 )
 
-// fixture is one subtest's queue, with what makes its plots short.
+// fixture is one subtest's queue with helpers.
 type fixture struct {
 	*testing.T
 	Harness
@@ -27,7 +27,7 @@ func (s *suite) fixture(t *testing.T) *fixture {
 	return f
 }
 
-// clean acknowledges what earlier subtests left.
+// clean acknowledges entries of earlier subtests.
 func (f *fixture) clean() {
 	f.Helper()
 	c := f.join()
@@ -80,7 +80,7 @@ func (f *fixture) stats(product uint32) queue.Stats {
 	return stats
 }
 
-// wantStats polls until the figures are these.
+// wantStats polls until the figures are as wanted.
 func (f *fixture) wantStats(product uint32, want queue.Stats) {
 	f.Helper()
 	ticker := time.NewTicker(pollStep)
@@ -105,8 +105,8 @@ func (f *fixture) product() uint32 {
 
 var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
-// publish appends an entry with a claim per quantity, a millisecond after the
-// one before.
+// publish appends an entry with a claim per quantity, a millisecond later than the previous
+// one.
 func (f *fixture) publish(product uint32, quantities ...int) seckill.Entry {
 	f.Helper()
 	f.made++
@@ -133,7 +133,7 @@ func (f *fixture) publishMany(product uint32, n int) (entries []seckill.Entry) {
 	return entries
 }
 
-// consumer is a worker of the plot.
+// consumer is a worker of a story.
 type consumer struct {
 	*fixture
 	queue.Consumer
@@ -161,7 +161,7 @@ func (c *consumer) receive(max int) []queue.Delivery {
 	return batch
 }
 
-// receiveN receives until n entries came.
+// receiveN receives until it has n entries.
 func (c *consumer) receiveN(n int) []queue.Delivery {
 	c.Helper()
 	var all []queue.Delivery
@@ -174,7 +174,7 @@ func (c *consumer) receiveN(n int) []queue.Delivery {
 	return all
 }
 
-// nothing wants no delivery.
+// nothing expects no delivery.
 func (c *consumer) nothing() {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), quiet)
@@ -207,7 +207,7 @@ func ids(deliveries []queue.Delivery) []queue.ID {
 	return all
 }
 
-// same wants exactly these entries in this order.
+// same expects exactly these entries in this order.
 func (f *fixture) same(got []queue.Delivery, want ...seckill.Entry) {
 	f.Helper()
 	if !slices.EqualFunc(got, want, func(d queue.Delivery, e seckill.Entry) bool {

@@ -12,9 +12,9 @@ import (
 	"seckill/internal/ledger"
 )
 
-// ThroughLedger publishes by reserving: a product is installed and opened, with
-// plenty of stock, when its first entry comes. It outlives a restart of the
-// ledger if running gives the one that runs.
+// ThroughLedger publishes by reserving. With the first entry of a product it installs and opens
+// the product with plenty of stock. running returns the present ledger, so that publishing
+// works after a restart.
 func ThroughLedger(running func() ledger.Ledger) func(t *testing.T, entry seckill.Entry) {
 	p := &publisher{running: running, installed: make(map[ledger.Shard]bool)}
 	return p.publish
@@ -37,7 +37,7 @@ func (p *publisher) publish(t *testing.T, entry seckill.Entry) {
 	if !p.installed[shard] {
 		p.install(ctx, t, shard, entry.Limit)
 	}
-	var process ledger.ProcessID // each call is a process of its own: it has nothing to remember
+	var process ledger.ProcessID // a new process for each call, because a call needs no state
 	_, _ = rand.Read(process[:]) // never fails
 	reply, err := p.running().Do(ctx, ledger.Request{
 		Shard: shard,
@@ -69,14 +69,13 @@ func (p *publisher) install(ctx context.Context, t *testing.T, shard ledger.Shar
 }
 
 const (
-	// callTimeout bounds one call of a port; a healthy server needs a small
-	// part of it.
+	// callTimeout bounds one call of a port. A healthy server needs a small part of it.
 	callTimeout = 10 * time.Second
-	// lag is how long another system may take to show what it was told.
+	// lag is how long another system may take to show a change.
 	lag      = 5 * time.Second
 	pollStep = 2 * time.Millisecond
-	// quiet is how long a consumer listens to be sure that nothing comes.
+	// quiet is how long a consumer listens to be sure that it gets nothing.
 	quiet = 50 * time.Millisecond
-	// receiveAll is more claims than any subtest makes.
+	// receiveAll exceeds the claims of any subtest.
 	receiveAll = 1 << 20
 )

@@ -1,5 +1,4 @@
-// Package queuetest is the conformance suite of the queue port: an adapter is
-// done when it passes Run.
+// Package queuetest is the conformance suite of the queue port. An adapter must pass Run.
 package queuetest
 
 import (
@@ -12,28 +11,28 @@ import (
 	"seckill/internal/queue"
 )
 
-// Harness is a running queue and the way into it.
+// Harness is a running queue and a way to publish entries.
 //
-// Subtests use products and consumer names of their own, so that they may
-// share one server; what earlier subtests left is acknowledged by later ones.
+// Subtests use their own products and consumer names, so that they may share one server. Later
+// subtests acknowledge entries of earlier ones.
 type Harness struct {
 	Queue queue.Queue
-	// Publish appends the entry; ThroughLedger makes one of a ledger whose
-	// outbox is the queue.
+	// Publish appends the entry. ThroughLedger makes this function for a ledger whose outbox is
+	// the queue.
 	Publish func(t *testing.T, entry seckill.Entry)
-	// Reopen stops the queue without ceremony and starts it again from what is
-	// durable; nil where that is not possible.
+	// Reopen kills the queue and starts it again from durable data. It is nil if that is
+	// impossible.
 	Reopen func(t *testing.T) Harness
-	// SilentAfter is the adapter's bound after which a consumer that says
-	// nothing is dead; 0 where only closing and a restart count.
+	// SilentAfter is the adapter's bound after which a silent consumer is dead, or 0 if only
+	// Close and a restart count.
 	SilentAfter time.Duration
-	// Mortal is the same queue as another process has it, and that process's
-	// sudden end, for adapters whose consumers give signs of life of their own
-	// accord; nil where a consumer that is not called says nothing.
+	// Mortal returns the same queue as in another process, and a function that kills that
+	// process. It is for adapters whose consumers send heartbeats by themselves. It is nil if
+	// only calls count.
 	Mortal func(t *testing.T) (q queue.Queue, die func())
 }
 
-// story is one subtest: a sentence of the contract, and how it is told.
+// story is one subtest: a sentence of the contract, and its test.
 type story struct {
 	name string
 	tell func(*fixture)
@@ -41,14 +40,14 @@ type story struct {
 
 type suite struct {
 	open func(t *testing.T) Harness
-	next atomic.Uint32 // products and consumers
+	next atomic.Uint32 // product and consumer ids
 }
 
-// Run holds an adapter against every sentence of the queue's contract. The
-// open function is called once per subtest.
+// Run tests an adapter against every sentence of the queue's contract. It calls open once per
+// subtest.
 func Run(t *testing.T, open func(t *testing.T) Harness) {
 	s := &suite{open: open}
-	s.next.Store(1 + rand.Uint32N(1<<31)) // for servers that outlive a run
+	s.next.Store(1 + rand.Uint32N(1<<31)) // random, because a server may serve several runs
 	for _, chapter := range []struct {
 		name    string
 		stories []story

@@ -54,7 +54,7 @@ func waitStories() []story {
 	}
 }
 
-// joinRelay joins as a relay.
+// joinRelay adds a relay.
 func (f *fixture) joinRelay() *consumer {
 	f.Helper()
 	c, err := f.Queue.Relay(f.ctx(), fmt.Sprint("queuetest-", f.suite.next.Add(1)))
