@@ -51,7 +51,7 @@ var composeVariable = regexp.MustCompile(`\$\{(\w+)[^}]*\}`)
 
 // The engine refuses unknown keys and missing secrets when it starts. This test checks the same
 // without Docker.
-func TestComposeConfiguresEveryEngine(t *testing.T) {
+func TestCompose_ConfiguresEveryEngine(t *testing.T) {
 	engines := 0
 	for name, service := range readCompose(t).Services {
 		if !strings.HasPrefix(name, "engine-") {
@@ -83,7 +83,7 @@ func TestComposeConfiguresEveryEngine(t *testing.T) {
 	}
 }
 
-func TestComposeKeepsPromisesDurable(t *testing.T) {
+func TestCompose_KeepsPromisesDurable(t *testing.T) {
 	redis := strings.Join(readCompose(t).Services["redis"].Command, " ")
 	for _, setting := range []string{"--appendonly yes", "--appendfsync always", "--maxmemory-policy noeviction"} {
 		if !strings.Contains(redis, setting) {
@@ -104,7 +104,7 @@ func defaultImage(t *testing.T, image string) string {
 	return found[1]
 }
 
-func TestComposeRunsTheDatabaseThatTheTestsRunOn(t *testing.T) {
+func TestCompose_UsesTheDatabaseOfTheTests(t *testing.T) {
 	name, version, _ := strings.Cut(defaultImage(t, readCompose(t).Services["mariadb"].Image), ":")
 	series := version[:max(strings.LastIndexByte(version, '.'), 0)]
 	if want := "MariaDB " + series; name != "mariadb" || series == "" || !strings.Contains(readText(t, "README.md"), want) {
@@ -233,7 +233,7 @@ func TestCompose_RedisReadsItsPasswordFromStandardInput(t *testing.T) {
 
 var unitPattern = regexp.MustCompile("(?s)```ini\n# /etc/systemd/system/seckill.service\n(.*?)```")
 
-func TestUnit_IsHardenedAndTheSameOnEveryPage(t *testing.T) {
+func TestSystemdUnit_IsHardenedAndTheSameOnEveryPage(t *testing.T) {
 	unit := unitPattern.FindStringSubmatch(readText(t, "docs/deploy.md"))
 	if unit == nil {
 		t.Fatal("docs/deploy.md has no unit")
@@ -255,7 +255,7 @@ func TestUnit_IsHardenedAndTheSameOnEveryPage(t *testing.T) {
 	}
 }
 
-func TestComposeExampleNamesEverySecret(t *testing.T) {
+func TestCompose_ExampleNamesEverySecret(t *testing.T) {
 	example := readText(t, "deploy/env.example")
 	for _, variable := range composeVariable.FindAllStringSubmatch(readText(t, "deploy/compose.yaml"), -1) {
 		if !strings.Contains(example, "\n"+variable[1]+"=") {
@@ -265,7 +265,7 @@ func TestComposeExampleNamesEverySecret(t *testing.T) {
 }
 
 // Docker ignores a build argument that the Dockerfile does not declare.
-func TestComposeTellsTheImageItsVersion(t *testing.T) {
+func TestCompose_PassesTheVersionToTheImage(t *testing.T) {
 	dockerfile := readText(t, "deploy/Dockerfile")
 	for name, service := range readCompose(t).Services {
 		if !strings.HasPrefix(name, "engine-") {
@@ -283,7 +283,7 @@ func TestComposeTellsTheImageItsVersion(t *testing.T) {
 }
 
 // The quick start writes secrets below the directory that a build gets.
-func TestABuildIsGivenNoSecretsDataOrHistory(t *testing.T) {
+func TestBuild_GetsNoSecretsDataOrHistory(t *testing.T) {
 	ignored := strings.Fields(readText(t, ".dockerignore"))
 	for _, name := range append(strings.Fields(readText(t, ".gitignore")), ".git") {
 		name = strings.Trim(name, "/")
@@ -311,7 +311,7 @@ var (
 
 // Prometheus reports whether a scrape succeeded, with the name of the job. A rule with another
 // job name than the documented one never fires.
-func TestARuleTellsOfADeadInstance(t *testing.T) {
+func TestAlertRules_DetectADeadInstance(t *testing.T) {
 	job := jobPattern.FindStringSubmatch(readText(t, "docs/deploy.md"))
 	ups := upPattern.FindAllStringSubmatch(readText(t, "deploy/prometheus-rules.yaml"), -1)
 	if job == nil || len(ups) == 0 {
@@ -325,7 +325,7 @@ func TestARuleTellsOfADeadInstance(t *testing.T) {
 }
 
 // A rule on a metric that does not exist never fires.
-func TestAlertRulesNameMetricsAndRunbooks(t *testing.T) {
+func TestAlertRules_NameMetricsAndRunbooks(t *testing.T) {
 	var all alertRules
 	if err := yaml.Unmarshal([]byte(readText(t, "deploy/prometheus-rules.yaml")), &all); err != nil {
 		t.Fatal(err)

@@ -11,9 +11,9 @@ import (
 
 var noteInCode = regexp.MustCompile(`(?m) *(?:#|//).*$`)
 
-// TestChinesePagesSayTheSame compares the parts that both languages share: inline code, code
+// TestChinesePages_MatchTheEnglishOnes compares the parts that both languages share: inline code, code
 // blocks without their comments, and the number of sections.
-func TestChinesePagesSayTheSame(t *testing.T) {
+func TestChinesePages_MatchTheEnglishOnes(t *testing.T) {
 	pages, err := filepath.Glob("docs/zh/*.md")
 	if err != nil {
 		t.Fatal(err)

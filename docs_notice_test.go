@@ -13,10 +13,10 @@ var (
 	licencePattern = regexp.MustCompile(`(?m)^## (\S+)$`)
 )
 
-// TestNoticesNameEveryLinkedModule holds THIRD_PARTY.md to what the binary is
+// TestNotices_NameEveryLinkedModule holds THIRD_PARTY.md to what the binary is
 // built of: every module in its version and no other, each under licences that
 // the page gives.
-func TestNoticesNameEveryLinkedModule(t *testing.T) {
+func TestNotices_NameEveryLinkedModule(t *testing.T) {
 	text := readText(t, "THIRD_PARTY.md")
 	given := map[string]bool{}
 	for _, heading := range licencePattern.FindAllStringSubmatch(text, -1) {

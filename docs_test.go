@@ -257,8 +257,8 @@ func eventKinds(t *testing.T) (kinds []string) {
 	return kinds
 }
 
-// TestDescriptionsNameAllEventKinds checks openapi.yaml. asyncapi.yaml has its own test.
-func TestDescriptionsNameAllEventKinds(t *testing.T) {
+// TestOpenAPI_NamesAllEventKinds checks openapi.yaml. asyncapi.yaml has its own test.
+func TestOpenAPI_NamesAllEventKinds(t *testing.T) {
 	var doc struct {
 		Components struct {
 			Schemas struct {
@@ -367,9 +367,9 @@ func TestDocsAndMetricsAgree(t *testing.T) {
 	}
 }
 
-// TestReadmesSayTheSame compares the parts that both languages share: code, links,
+// TestReadmes_Match compares the parts that both languages share: code, links,
 // configuration, and the number of sections.
-func TestReadmesSayTheSame(t *testing.T) {
+func TestReadmes_Match(t *testing.T) {
 	english, chinese := readPage(t, "README.md"), readPage(t, "README.zh.md")
 	configuration := func(p page) (all []string) {
 		for _, fence := range p.fences {

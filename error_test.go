@@ -29,7 +29,7 @@ var wireStatus = map[seckill.Code]int{
 	"paused":            503,
 }
 
-func TestEveryCodeHasStatusAndTexts(t *testing.T) {
+func TestCodes_HaveStatusAndTexts(t *testing.T) {
 	codes := seckill.Codes()
 	if len(codes) != len(wireStatus) {
 		t.Errorf("there are %d codes, the wire has %d", len(codes), len(wireStatus))
@@ -71,7 +71,7 @@ func hasHan(text string) bool {
 	return false
 }
 
-func TestTextsOfTheCrowd(t *testing.T) {
+func TestCodes_TextsForBuyers(t *testing.T) {
 	if got := seckill.CodeBusy.Text(seckill.Chinese); got != "系统繁忙，请稍后重试" {
 		t.Errorf("busy is %q", got)
 	}
@@ -80,20 +80,20 @@ func TestTextsOfTheCrowd(t *testing.T) {
 	}
 }
 
-func TestUnknownCode(t *testing.T) {
+func TestCode_Unknown(t *testing.T) {
 	code := seckill.Code("teapot")
 	if code.Status() != 500 || code.Index() != -1 || code.Text(seckill.Chinese) != "teapot" {
 		t.Errorf("an unknown code has status %d, index %d, text %q", code.Status(), code.Index(), code.Text(seckill.Chinese))
 	}
 }
 
-func TestLangNames(t *testing.T) {
+func TestLang_Names(t *testing.T) {
 	if seckill.English.String() != "en" || seckill.Chinese.String() != "zh" {
 		t.Errorf("languages are %s and %s", seckill.English, seckill.Chinese)
 	}
 }
 
-func TestErrorMatchesByCode(t *testing.T) {
+func TestError_MatchesByCode(t *testing.T) {
 	err := fmt.Errorf("reserve: %w", seckill.Errorf(seckill.CodeSoldOut, "%d left", 0))
 	cases := map[string]struct {
 		target error
@@ -118,7 +118,7 @@ func TestErrorMatchesByCode(t *testing.T) {
 	}
 }
 
-func TestErrorKeepsItsCause(t *testing.T) {
+func TestError_KeepsItsCause(t *testing.T) {
 	err := seckill.Errorf(seckill.CodeBadRequest, "read body: %w", io.ErrUnexpectedEOF)
 	if !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Error("the cause is lost")

@@ -147,7 +147,7 @@ func commonPath(a, b string) string {
 	return a
 }
 
-func TestImportsPointOneWay(t *testing.T) {
+func TestImports_HaveOneDirection(t *testing.T) {
 	for importer, imports := range importsOfModule(t) {
 		for _, imported := range imports {
 			if why := forbidden(importer, imported); why != "" {

@@ -13,9 +13,9 @@ var allStatuses = []seckill.OrderStatus{
 	seckill.OrderCancelled, seckill.OrderFailed, seckill.OrderRefunded,
 }
 
-// TestOrderMoves is the full table of statuses and moves. Any other move is wrong_state and
+// TestOrder_Moves is the full table of statuses and moves. Any other move is wrong_state and
 // does not change the order.
-func TestOrderMoves(t *testing.T) {
+func TestOrder_Moves(t *testing.T) {
 	now := time.UnixMilli(1_700_000_000_000).UTC()
 	moves := map[string]func(*seckill.Order) error{
 		"confirm": func(o *seckill.Order) error { return o.Confirm(now, time.Minute) },
@@ -60,7 +60,7 @@ func TestOrderMoves(t *testing.T) {
 	}
 }
 
-func TestOrderStatusNumbersAreFixed(t *testing.T) {
+func TestOrderStatus_NumbersAreFixed(t *testing.T) {
 	want := map[seckill.OrderStatus]struct {
 		number int8
 		name   string
@@ -92,14 +92,14 @@ func TestOrderStatusNumbersAreFixed(t *testing.T) {
 	}
 }
 
-func TestOrderAmount(t *testing.T) {
+func TestOrder_Amount(t *testing.T) {
 	order := seckill.Order{PriceCents: seckill.MaxPriceCents, Quantity: seckill.MaxPerUserLimit}
 	if got, want := order.AmountCents(), int64(100_000_000_000_000); got != want {
 		t.Errorf("the greatest amount is %d, want %d", got, want)
 	}
 }
 
-func TestOrderRefusalSaysMoveAndState(t *testing.T) {
+func TestOrder_ErrorNamesMoveAndStatus(t *testing.T) {
 	order := seckill.Order{Status: seckill.OrderPaid}
 	var e *seckill.Error
 	if err := order.Cancel(time.Time{}, ""); !errors.As(err, &e) || e.Detail != "cannot cancel an order that is paid" {

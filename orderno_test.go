@@ -23,7 +23,7 @@ func drawOrderNo(t *rapid.T) (no seckill.OrderNo, at time.Time, product uint32) 
 	return seckill.NewOrderNo(at, product, rapid.Uint64().Draw(t, "random")), at, product
 }
 
-func TestOrderNoKeepsWhatItWasMadeOf(t *testing.T) {
+func TestOrderNo_KeepsTimeAndProduct(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		no, at, product := drawOrderNo(t)
 		if no.ProductID() != product {
@@ -47,7 +47,7 @@ func TestOrderNoKeepsWhatItWasMadeOf(t *testing.T) {
 	})
 }
 
-func TestOrderNoIsAULID(t *testing.T) {
+func TestOrderNo_IsAULID(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		no, at, _ := drawOrderNo(t)
 		text := no.String()[2:]
@@ -64,7 +64,7 @@ func TestOrderNoIsAULID(t *testing.T) {
 	})
 }
 
-func TestOrderNoSortsByTime(t *testing.T) {
+func TestOrderNo_SortsByTime(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a, atA, _ := drawOrderNo(t)
 		b, atB, _ := drawOrderNo(t)
@@ -78,7 +78,7 @@ func TestOrderNoSortsByTime(t *testing.T) {
 	})
 }
 
-func TestOrderNoUsesTheLow48BitsOfRandom(t *testing.T) {
+func TestOrderNo_UsesTheLow48BitsOfRandom(t *testing.T) {
 	at := time.UnixMilli(1_700_000_000_000)
 	low := seckill.NewOrderNo(at, 7, 42)
 	if high := seckill.NewOrderNo(at, 7, 42|0xFFFF<<48); high != low {
@@ -93,7 +93,7 @@ func TestOrderNoUsesTheLow48BitsOfRandom(t *testing.T) {
 	}
 }
 
-func TestOrderNoHasOneSpelling(t *testing.T) {
+func TestOrderNo_HasOneSpelling(t *testing.T) {
 	good := seckill.NewOrderNo(time.UnixMilli(1_700_000_000_000), 1, 1).String()
 	cases := map[string]string{
 		"empty":                 "",
@@ -125,7 +125,7 @@ func TestOrderNoHasOneSpelling(t *testing.T) {
 	}
 }
 
-func TestOrderNoInJSON(t *testing.T) {
+func TestOrderNo_InJSON(t *testing.T) {
 	type document struct {
 		OrderNo seckill.OrderNo `json:"order_no"`
 	}
@@ -152,7 +152,7 @@ func TestOrderNoInJSON(t *testing.T) {
 	}
 }
 
-func TestOrderNoAppendsWithoutAllocating(t *testing.T) {
+func TestOrderNo_AppendsWithoutAllocating(t *testing.T) {
 	no, buffer := seckill.NewOrderNo(time.UnixMilli(1), 1, 1), make([]byte, 0, 64)
 	if n := testing.AllocsPerRun(100, func() { buffer, _ = no.AppendText(buffer[:0]) }); n != 0 {
 		t.Errorf("AppendText allocates %v times", n)

@@ -18,7 +18,7 @@ func soundProduct() seckill.Product {
 	}
 }
 
-func TestProductCheck(t *testing.T) {
+func TestProduct_Check(t *testing.T) {
 	type edit = func(*seckill.Product)
 	cases := []struct {
 		name  string
@@ -93,7 +93,7 @@ func wantRefusal(t *testing.T, err error, field string) {
 	}
 }
 
-func TestProductWindowAndStatus(t *testing.T) {
+func TestProduct_WindowAndStatus(t *testing.T) {
 	p := soundProduct()
 	cases := []struct {
 		name    string
@@ -130,7 +130,7 @@ func TestProductWindowAndStatus(t *testing.T) {
 	}
 }
 
-func TestSaleStateNames(t *testing.T) {
+func TestSaleState_Names(t *testing.T) {
 	for state, want := range map[seckill.SaleState]string{
 		seckill.SaleOpen: "open", seckill.SalePaused: "paused", seckill.SaleEnded: "ended",
 	} {
@@ -162,7 +162,7 @@ func TestHomeShard_Spreads(t *testing.T) {
 
 // An attacker knows the hash, but not the key. Names whose hashes fall on one shard are spread
 // by any key.
-func TestHomeShard_ChosenNamesCrowdNoKeyedShard(t *testing.T) {
+func TestHomeShard_ChosenNamesSpreadWithAKey(t *testing.T) {
 	const shards, names = 16, 1600
 	for _, key := range []int64{1, 2, 3, -1, 1 << 62} {
 		keyed := &seckill.Product{Shards: shards, ShardKey: key}
@@ -190,7 +190,7 @@ func TestHashBuyer_IsFNV1a(t *testing.T) {
 }
 
 // A buyer's marks are at the same place for every instance, and after a restart.
-func TestHomeShard_NeverMoves(t *testing.T) {
+func TestHomeShard_NeverChanges(t *testing.T) {
 	keyed := &seckill.Product{Shards: 256, ShardKey: 0x0102030405060708}
 	for buyer, want := range map[string]int{"a": 18, "foobar": 47, "买家": 149} {
 		if got := seckill.HomeShard(keyed, buyer); got != want {
@@ -207,7 +207,7 @@ func TestHomeShard_NeverMoves(t *testing.T) {
 	}
 }
 
-func TestHomeShard_KeepsItsAllocBudget(t *testing.T) {
+func TestHomeShard_AllocatesNothing(t *testing.T) {
 	p := &seckill.Product{Shards: 16, ShardKey: 1}
 	buyer := []byte(strings.Repeat("b", seckill.MaxBuyerBytes))
 	if n := testing.AllocsPerRun(100, func() { seckill.HomeShard(p, buyer) }); n > 0 {

@@ -7,7 +7,7 @@ import (
 	"seckill"
 )
 
-func TestTextsOfClaims(t *testing.T) {
+func TestClaim_TextBounds(t *testing.T) {
 	checks := []struct {
 		name     string
 		check    func(string) error

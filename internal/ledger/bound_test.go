@@ -9,7 +9,7 @@ import (
 	"seckill/internal/ledger"
 )
 
-func TestRequestCheck_RefusesWhatNoLedgerCouldKeep(t *testing.T) {
+func TestRequestCheck_RefusesCallsBeyondTheBounds(t *testing.T) {
 	long := strings.Repeat("x", 256)
 	claim := func(change func(*seckill.Claim)) ledger.Write {
 		c := seckill.Claim{OrderNo: seckill.OrderNo{1}, Buyer: "ann", Quantity: 1}

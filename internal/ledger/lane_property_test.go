@@ -32,7 +32,7 @@ type bubbleTB struct{ testing.TB }
 // Whatever happens to requests and replies, a write that was reported as applied is applied
 // exactly once. One reported as not applied never is, and one with an unknown outcome is
 // applied at most once.
-func TestLaneIsExactlyOnceUnderAnyFaults(t *testing.T) {
+func TestLane_ExactlyOnceUnderAnyFaults(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		rapid.Check(bubbleTB{t}, func(rt *rapid.T) {
 			r := reference(t)

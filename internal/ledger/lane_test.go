@@ -154,7 +154,7 @@ func laneOn(l ledger.Ledger) *ledger.Lane {
 	return ledger.NewLane(l, testShard, ledger.LaneOptions{CallTimeout: time.Second, MaxAskBackoff: time.Second})
 }
 
-func TestLaneSettlesEveryKindOfFault(t *testing.T) {
+func TestLane_SettlesEveryKindOfFault(t *testing.T) {
 	const never = time.Hour
 	tests := map[string]struct {
 		steps   []step
@@ -239,7 +239,7 @@ func TestLaneSettlesEveryKindOfFault(t *testing.T) {
 	}
 }
 
-func TestLaneIsFinished(t *testing.T) {
+func TestLane_FinishedByLostClosedOrEpoch(t *testing.T) {
 	tests := map[string]struct {
 		steps []step
 		sure  error // ErrNotApplied or ErrUnknown
@@ -282,7 +282,7 @@ func TestLaneIsFinished(t *testing.T) {
 	}
 }
 
-func TestLaneTellsWhatItHeardAndTakesTheAnswer(t *testing.T) {
+func TestLane_HeartbeatSendsSeenAndTakesTheOutcome(t *testing.T) {
 	lane := laneOn(reference(t))
 	if _, err := lane.Do(t.Context(), reserveOne(1)); err != nil {
 		t.Fatalf("Do: %v", err)
@@ -302,7 +302,7 @@ func TestLaneTellsWhatItHeardAndTakesTheAnswer(t *testing.T) {
 	}
 }
 
-func TestLaneHasHeardTheAskThatItWasAnswered(t *testing.T) {
+func TestLane_CountsAnAnsweredAskAsSeen(t *testing.T) {
 	lane := laneOn(&scripted{Ledger: reference(t), steps: []step{loseReply}})
 	if _, err := lane.Do(t.Context(), reserveOne(1)); err != nil {
 		t.Fatalf("Do: %v", err)
@@ -312,7 +312,7 @@ func TestLaneHasHeardTheAskThatItWasAnswered(t *testing.T) {
 	}
 }
 
-func TestLaneTakesNoVerdictOfAnotherNumber(t *testing.T) {
+func TestLane_IgnoresVerdictsOfOtherNumbers(t *testing.T) {
 	kept := func(context.Context, ledger.Ledger, ledger.Request) (ledger.Reply, error) {
 		return ledger.Reply{Outcome: ledger.OutcomeApplied, Epoch: 1, Kept: []ledger.Kept{{Number: 7}}}, nil
 	}
@@ -322,7 +322,7 @@ func TestLaneTakesNoVerdictOfAnotherNumber(t *testing.T) {
 	}
 }
 
-func TestLaneNoticesALedgerThatForgotWhatItHeard(t *testing.T) {
+func TestLane_NoticesAForgottenReply(t *testing.T) {
 	l := &scripted{Ledger: reference(t)}
 	lane := laneOn(l)
 	if _, err := lane.Do(t.Context(), reserveOne(1)); err != nil {
@@ -336,7 +336,7 @@ func TestLaneNoticesALedgerThatForgotWhatItHeard(t *testing.T) {
 
 // A call lasts for CallTimeout. If the ledger never answers, the lane asks until its caller's
 // context ends.
-func TestLaneReturnsWithinItsContextWhenTheLedgerIsSilent(t *testing.T) {
+func TestLane_ReturnsWithinItsContextIfTheLedgerIsSilent(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		silent := func(ctx context.Context, _ ledger.Ledger, _ ledger.Request) (ledger.Reply, error) {
 			<-ctx.Done()
@@ -362,7 +362,7 @@ func TestLaneReturnsWithinItsContextWhenTheLedgerIsSilent(t *testing.T) {
 	})
 }
 
-func TestLaneTellsWhetherTheLedgerAnswers(t *testing.T) {
+func TestLane_OnReplyReportsWhetherTheLedgerAnswers(t *testing.T) {
 	tests := map[string]struct {
 		steps []step
 		want  []bool
@@ -392,7 +392,7 @@ func TestLaneTellsWhetherTheLedgerAnswers(t *testing.T) {
 	}
 }
 
-func TestLaneProbesUntilTheLedgerAnswers(t *testing.T) {
+func TestLane_ProbeAsksUntilAnswered(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		l := &scripted{Ledger: reference(t), steps: slices.Repeat([]step{loseRequest}, 10)}
 		lane := laneOn(l)
@@ -417,7 +417,7 @@ func TestLaneProbesUntilTheLedgerAnswers(t *testing.T) {
 	})
 }
 
-func TestLaneAsksAreSpaced(t *testing.T) {
+func TestLane_PausesBetweenAsks(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		l := &scripted{Ledger: reference(t), steps: slices.Repeat([]step{loseRequest}, 1_000_000)}
 		lane := laneOn(l)
@@ -434,7 +434,7 @@ func TestLaneAsksAreSpaced(t *testing.T) {
 	})
 }
 
-func TestLaneOfADeadContextSendsNothing(t *testing.T) {
+func TestLane_SendsNothingAfterItsContextEnded(t *testing.T) {
 	l := &scripted{Ledger: reference(t)}
 	lane := laneOn(l)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -447,7 +447,7 @@ func TestLaneOfADeadContextSendsNothing(t *testing.T) {
 	}
 }
 
-func TestLaneHasOneCallInFlight(t *testing.T) {
+func TestLane_HasOneCallInFlight(t *testing.T) {
 	r := reference(t)
 	lane := laneOn(r)
 	const callers, each = 8, 50
@@ -468,7 +468,7 @@ func TestLaneHasOneCallInFlight(t *testing.T) {
 	}
 }
 
-func TestLanesAreDifferentProcesses(t *testing.T) {
+func TestLane_EachHasItsOwnProcessID(t *testing.T) {
 	r := reference(t)
 	if one, other := laneOn(r), laneOn(r); one.Beat().Process == other.Beat().Process {
 		t.Fatal("two lanes have one process id")
@@ -482,7 +482,7 @@ func (applies) Do(context.Context, ledger.Request) (ledger.Reply, error) {
 	return ledger.Reply{Outcome: ledger.OutcomeApplied}, nil
 }
 
-func TestLaneAllocatesNothingOnTheGoodPath(t *testing.T) {
+func TestLane_SuccessfulCallAllocatesNothing(t *testing.T) {
 	lane := ledger.NewLane(applies{}, testShard, ledger.LaneOptions{})
 	var w ledger.Write = reserveOne(1)
 	ctx := t.Context()

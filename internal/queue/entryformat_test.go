@@ -40,7 +40,7 @@ func decoded(h, c string) (seckill.Entry, error) {
 	return e, err
 }
 
-func TestAnEntryIsReadAsItWasWritten(t *testing.T) {
+func TestEntry_DecodesAsEncoded(t *testing.T) {
 	want := exampleEntry()
 	got, err := decoded(encoded(want))
 	if err != nil || !reflect.DeepEqual(got, want) {
@@ -70,7 +70,7 @@ func TestDecode_SkipsFieldsOfLaterVersions(t *testing.T) {
 	}
 }
 
-func TestADamagedEntryIsAnErrorNotAnOrder(t *testing.T) {
+func TestDecode_DamagedEntryIsAnError(t *testing.T) {
 	h, c := encoded(exampleEntry())
 	for n := range len(h) - len(laterHead) {
 		if _, err := DecodeHead(h[:n]); !errors.Is(err, ErrShort) {

@@ -116,7 +116,7 @@ func BenchmarkReserveCommit(b *testing.B) {
 	b.ReportMetric(float64(b.N*batchClaims)/b.Elapsed().Seconds(), "claims/s")
 }
 
-func TestReserveStaysWithinItsAllocations(t *testing.T) {
+func TestReserve_StaysWithinItsAllocations(t *testing.T) {
 	d := newBencher(1 << 20)
 	d.next()
 	d.reserve()

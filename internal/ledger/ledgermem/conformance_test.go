@@ -12,7 +12,7 @@ import (
 	"seckill/internal/queue/queuetest"
 )
 
-func TestLedgerConforms(t *testing.T) {
+func TestLedger_Conforms(t *testing.T) {
 	t.Parallel()
 	ledgertest.Run(t, func(t *testing.T) ledgertest.Harness {
 		return harness(t, newPath(t))
@@ -20,7 +20,7 @@ func TestLedgerConforms(t *testing.T) {
 }
 
 // Continuous compaction must not be visible.
-func TestLedgerConformsWhileCompacting(t *testing.T) {
+func TestLedger_ConformsWhileCompacting(t *testing.T) {
 	t.Parallel()
 	opt := Options{CompactRows: 3}
 	ledgertest.Run(t, func(t *testing.T) ledgertest.Harness {
@@ -28,14 +28,14 @@ func TestLedgerConformsWhileCompacting(t *testing.T) {
 	})
 }
 
-func TestQueueConforms(t *testing.T) {
+func TestQueue_Conforms(t *testing.T) {
 	t.Parallel()
 	queuetest.Run(t, func(t *testing.T) queuetest.Harness {
 		return queueHarness(t, newPath(t), Options{})
 	})
 }
 
-func TestQueueConformsWhileCompacting(t *testing.T) {
+func TestQueue_ConformsWhileCompacting(t *testing.T) {
 	t.Parallel()
 	opt := Options{CompactRows: 3}
 	queuetest.Run(t, func(t *testing.T) queuetest.Harness {

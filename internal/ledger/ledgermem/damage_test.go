@@ -53,7 +53,7 @@ func reserve(t testing.TB, l *Ledger, shard ledger.Shard, number uint64, claims 
 	}
 }
 
-func TestDamagedJournalStopsTheStart(t *testing.T) {
+func TestOpen_FailsOnADamagedJournal(t *testing.T) {
 	t.Parallel()
 	run := func(text string) func(*testing.T, string) {
 		return func(t *testing.T, path string) {
@@ -117,7 +117,7 @@ func TestDamagedJournalStopsTheStart(t *testing.T) {
 	}
 }
 
-func TestImpossibleEffectIsDamage(t *testing.T) {
+func TestLoad_ImpossibleEffectIsDamage(t *testing.T) {
 	t.Parallel()
 	head := rowHead{key: shardKey{product: 1}, epoch: 1}
 	for name, body := range map[string]struct {
@@ -159,7 +159,7 @@ func TestImpossibleEffectIsDamage(t *testing.T) {
 	}
 }
 
-func TestSecondOpenerIsRefused(t *testing.T) {
+func TestOpen_RefusesASecondProcess(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
 	start(t, path, Options{})
@@ -168,7 +168,7 @@ func TestSecondOpenerIsRefused(t *testing.T) {
 	}
 }
 
-func TestDifferentTagIsLost(t *testing.T) {
+func TestAck_DifferentTagIsLost(t *testing.T) {
 	t.Parallel()
 	l := start(t, filled(t), Options{})
 	c, err := l.Queue().Consumer(t.Context(), "w")

@@ -10,7 +10,7 @@ import (
 
 // A commit with an error may be in the file or not, and the file may be unreadable for a while.
 // The round is kept or undone according to the file.
-func TestACommitInDoubtIsSettledByTheFile(t *testing.T) {
+func TestCommit_UnknownOutcomeIsReadFromTheFile(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name               string

@@ -13,7 +13,7 @@ import (
 	"seckill/internal/ledger"
 )
 
-// rowsEnv sets the number of rows for TestLoadManyRows. The start after a crash is measured
+// rowsEnv sets the number of rows for TestLoad_ManyRows. The start after a crash is measured
 // with a million.
 const rowsEnv = "LEDGERMEM_ROWS"
 
@@ -27,7 +27,7 @@ func manyRows(t testing.TB) int {
 }
 
 // One row per claim, none acknowledged, never compacted: the slowest start.
-func TestLoadManyRows(t *testing.T) {
+func TestLoad_ManyRows(t *testing.T) {
 	n := manyRows(t)
 	path := newPath(t)
 	l := still(t, path)
@@ -138,7 +138,7 @@ func TestMarkMemory(t *testing.T) {
 
 // Reservations, releases and acknowledgements run during compaction cycles. Afterwards the file
 // holds exactly the state in memory.
-func TestCompactionBesideTrafficLosesNothing(t *testing.T) {
+func TestCompact_UnderTrafficLosesNothing(t *testing.T) {
 	t.Parallel()
 	l := start(t, newPath(t), Options{CompactRows: 50})
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
@@ -202,7 +202,7 @@ func TestCompactionBesideTrafficLosesNothing(t *testing.T) {
 }
 
 // Marks are written in several rounds, with cycles at the same time.
-func TestInstallOfManyMarks(t *testing.T) {
+func TestInstall_ManyMarks(t *testing.T) {
 	t.Parallel()
 	l := start(t, newPath(t), Options{CompactRows: 1})
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}

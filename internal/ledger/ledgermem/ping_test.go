@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestPingTellsWhetherTheJournalCanBeWritten(t *testing.T) {
+func TestPing_ReportsWhetherTheJournalIsWritable(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	l, err := Open(t.Context(), path, Options{})
 	if err != nil {

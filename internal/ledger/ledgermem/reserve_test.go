@@ -30,7 +30,7 @@ func (d *caller) do(shard ledger.Shard, w ledger.Write) []ledger.Verdict {
 }
 
 // One buyer buys and cancels with new keys, in two products of a group.
-func TestWhatOneBuyerMakesTheLedgerRememberIsBounded(t *testing.T) {
+func TestReserve_RefusedAtTheBoundOfDeadOrders(t *testing.T) {
 	t.Parallel()
 	l := start(t, newPath(t), Options{})
 	d := &caller{T: t, ledger: l, last: map[ledger.Shard]uint64{}}
@@ -86,7 +86,7 @@ func TestWhatOneBuyerMakesTheLedgerRememberIsBounded(t *testing.T) {
 }
 
 // The buyer has entries of several orders, one of them acknowledged.
-func TestHeldOrdersHaveTheirOwnEntries(t *testing.T) {
+func TestHeld_OrdersHaveTheirOwnEntries(t *testing.T) {
 	t.Parallel()
 	l := start(t, newPath(t), Options{})
 	d := &caller{T: t, ledger: l, last: map[ledger.Shard]uint64{}}

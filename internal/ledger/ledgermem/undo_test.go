@@ -14,7 +14,7 @@ import (
 var errDisk = errors.New("no space left on device")
 
 // A failed commit leaves no trace, whatever calls the round had.
-func TestFailedCommitIsUndoneExactly(t *testing.T) {
+func TestCommit_FailedIsUndoneExactly(t *testing.T) {
 	t.Parallel()
 	l := still(t, newPath(t))
 	c := newCrowd(11)
@@ -65,7 +65,7 @@ func TestFailedInstall_LeavesNoShardAndNoGroup(t *testing.T) {
 
 // Orders of one buyer that are released together change one copy of the mark. A failed commit
 // must restore the mark before it.
-func TestReleasesOfOneBuyerAreUndoneTogether(t *testing.T) {
+func TestRelease_UndoneTogetherForOneBuyer(t *testing.T) {
 	t.Parallel()
 	l := still(t, newPath(t))
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
@@ -148,7 +148,7 @@ func sameAfterCrash(t *testing.T, l *Ledger) {
 }
 
 // After any mixture of calls, interrupted cycles and crashes, the journal loads the same state.
-func TestCompactedJournalLoadsAsItWas(t *testing.T) {
+func TestCompact_JournalLoadsTheSameState(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
 		l := still(t, newPath(t))
@@ -219,7 +219,7 @@ func compactBetween(t *testing.T, l *Ledger, c *crowd) {
 	}
 }
 
-func TestFullDiskIsBusyUntilSpaceReturns(t *testing.T) {
+func TestFullDisk_FailsUntilSpaceReturns(t *testing.T) {
 	t.Parallel()
 	path := newPath(t)
 	l := start(t, path, Options{})

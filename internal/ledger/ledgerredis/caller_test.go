@@ -13,7 +13,7 @@ import (
 )
 
 // Connection errors that no real server produces on demand.
-func TestABrokenConnectionLeavesTheOutcomeUnknown(t *testing.T) {
+func TestCall_BrokenConnectionIsUnknown(t *testing.T) {
 	for name, c := range map[string]struct {
 		err  error
 		want meaning
@@ -35,7 +35,7 @@ func TestABrokenConnectionLeavesTheOutcomeUnknown(t *testing.T) {
 
 // An error that a script itself raises may come in its middle, so it never means "not
 // executed".
-func TestAnErrorInsideAScriptLeavesTheOutcomeUnknown(t *testing.T) {
+func TestCall_ErrorInsideAScriptIsUnknown(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{})
 	l := opened(t, Options{Place: redisclient.Place{Addrs: []string{s.Addr()}}})
 	broken := &script{body: "#!lua\nredis.call('SET', KEYS[1], 1) error('broken')", sha: "0"}

@@ -44,7 +44,7 @@ func halvedOf(t *testing.T) (gone, alive *rig, master *server.RedisServer) {
 	return r, &other, master
 }
 
-func TestAMasterThatIsAwayStopsItsOwnProductsOnly(t *testing.T) {
+func TestCluster_DeadMasterStopsOnlyItsOwnProducts(t *testing.T) {
 	t.Parallel()
 	r, other, kill := halved(t)
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
@@ -61,7 +61,7 @@ func TestAMasterThatIsAwayStopsItsOwnProductsOnly(t *testing.T) {
 }
 
 // A lane must learn of a loss even if another master is down.
-func TestAMasterThatIsAwaySilencesNobodyElse(t *testing.T) {
+func TestCluster_DeadMasterDoesNotAffectHeartbeatsOfOthers(t *testing.T) {
 	t.Parallel()
 	r, other, kill := halved(t)
 	other.expect(ledger.OutcomeApplied, 1, 0, reserve(other.claim("bob", "")))
@@ -103,7 +103,7 @@ func TestAMasterThatIsAwaySilencesNobodyElse(t *testing.T) {
 
 // While the first bucket's master is down, products of the others can be sold, so the instance
 // is ready.
-func TestALedgerIsReadyWhileAMasterOfTheClusterSells(t *testing.T) {
+func TestPing_SucceedsIfOneMasterOfTheClusterWorks(t *testing.T) {
 	t.Parallel()
 	cluster := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
 	l := opened(t, Options{Place: redisclient.Place{Addrs: cluster.Addrs()}})
@@ -143,7 +143,7 @@ func TestALedgerIsReadyWhileAMasterOfTheClusterSells(t *testing.T) {
 
 // A product's unacknowledged entries are on its own master, so another master that is down does
 // not matter.
-func TestFiguresOfAProductNeedItsOwnMasterOnly(t *testing.T) {
+func TestStats_NeedOnlyTheProductsMaster(t *testing.T) {
 	t.Parallel()
 	for name, stop := range map[string]func(*server.RedisServer){
 		"frozen": func(s *server.RedisServer) { s.Pause() },
@@ -175,7 +175,7 @@ func TestFiguresOfAProductNeedItsOwnMasterOnly(t *testing.T) {
 
 // After a failed slot migration each node may say that the other has the slot. A call must not
 // follow these redirections until its deadline, because calls to all buckets wait for it.
-func TestNodesThatDisagreeAboutASlotHoldUpNobodyElse(t *testing.T) {
+func TestCluster_DisputedSlotDoesNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	cluster := server.Cluster(t, server.ClusterOptions{})
 	r := newRig(t, opened(t, Options{Place: redisclient.Place{Addrs: cluster.Addrs()}}))

@@ -9,7 +9,7 @@ import (
 	"seckill/internal/queue"
 )
 
-func TestABucketIsReadAsOftenAsItHasEntries(t *testing.T) {
+func TestSchedule_ReadsBusyBucketsMoreOften(t *testing.T) {
 	now := time.Date(2026, 11, 11, 0, 0, 0, 0, time.UTC)
 	var s schedule
 	after := func(passed time.Duration, arrivals ...arrival) time.Duration {
@@ -43,7 +43,7 @@ func TestABucketIsReadAsOftenAsItHasEntries(t *testing.T) {
 	}
 }
 
-func TestBucketsShareTheClaimsThatAreAskedFor(t *testing.T) {
+func TestSchedule_BucketsShareTheRequestedClaims(t *testing.T) {
 	now := time.Date(2026, 11, 11, 0, 0, 0, 0, time.UTC)
 	for _, c := range []struct {
 		name         string
@@ -78,7 +78,7 @@ func TestBucketsShareTheClaimsThatAreAskedFor(t *testing.T) {
 	}
 }
 
-func TestBucketsWithABacklogTakeTurns(t *testing.T) {
+func TestSchedule_BucketsWithABacklogTakeTurns(t *testing.T) {
 	now := time.Date(2026, 11, 11, 0, 0, 0, 0, time.UTC)
 	var s schedule
 	for i := range s {

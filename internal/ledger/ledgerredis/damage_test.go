@@ -96,7 +96,7 @@ func TestReserve_KeyOfAnotherTypeClosesTheShardUntilItIsRebuilt(t *testing.T) {
 
 // After a power cut Redis may apply the first half of a script, so that the open set has an
 // entry that is not in the stream. The rebuild removes it from the set, and keeps the others.
-func TestIntact_MissesAnEntryThatIsNotInTheStream(t *testing.T) {
+func TestIntact_FalseIfAnEntryIsNotInTheStream(t *testing.T) {
 	t.Parallel()
 	r, s, _ := standalone(t, server.RedisOptions{})
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
@@ -116,7 +116,7 @@ func TestIntact_MissesAnEntryThatIsNotInTheStream(t *testing.T) {
 
 // After a power cut the first half of a script, or of an acknowledgement, can leave an entry in
 // the stream that no worker will get. The rebuild returns it to the queue.
-func TestIntact_MissesAnEntryThatNoWorkerIsGiven(t *testing.T) {
+func TestIntact_FalseIfNoWorkerWouldGetAnEntry(t *testing.T) {
 	t.Parallel()
 	r, s, _ := standalone(t, server.RedisOptions{})
 	worker := r.join()
@@ -143,7 +143,7 @@ func TestIntact_MissesAnEntryThatNoWorkerIsGiven(t *testing.T) {
 }
 
 // A field with an invalid value is repaired too.
-func TestAFieldThatHoldsSomethingElseIsMended(t *testing.T) {
+func TestDamage_InvalidFieldIsRepaired(t *testing.T) {
 	for name, c := range map[string]struct {
 		kind, field, value string
 		sells, heals       bool // the next reservation
@@ -184,7 +184,7 @@ func TestAFieldThatHoldsSomethingElseIsMended(t *testing.T) {
 
 // An invalid record of numbered calls: the next call finds that the shard is damaged, and
 // closes it.
-func TestALaneRecordThatIsNoneClosesTheShardAndIsMended(t *testing.T) {
+func TestDamage_InvalidLaneRecordClosesTheShard(t *testing.T) {
 	number := func(n uint64) string { return string(binary.BigEndian.AppendUint64(nil, n)) }
 	for name, record := range map[string]string{
 		"short": "x", "no verdict": number(1) + "x",
@@ -209,7 +209,7 @@ func TestALaneRecordThatIsNoneClosesTheShardAndIsMended(t *testing.T) {
 
 // An invalid mark may belong to a buyer at the limit. So the shard sells nothing until the
 // recovery restores the mark.
-func TestAMarkThatIsNoneClosesTheShardAndIsMended(t *testing.T) {
+func TestDamage_InvalidMarkClosesTheShard(t *testing.T) {
 	for name, mark := range map[string]string{
 		"short": "x", "as long as an order": strings.Repeat("x", 30), "longer": strings.Repeat("x", 60),
 	} {
@@ -246,7 +246,7 @@ func TestAMarkThatIsNoneClosesTheShardAndIsMended(t *testing.T) {
 
 // Lost marks affect every product of the group. Whichever product is recovered first, the
 // others are found to be lost, and sell nothing before.
-func TestMarksThatAreGoneAreSeenByEveryProductOfTheGroup(t *testing.T) {
+func TestDamage_LostMarksAffectEveryProductOfTheGroup(t *testing.T) {
 	for _, kind := range []string{"group", "mark"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -267,7 +267,7 @@ func TestMarksThatAreGoneAreSeenByEveryProductOfTheGroup(t *testing.T) {
 }
 
 // A damaged product does not affect the heartbeats of others in its bucket.
-func TestADamagedProductKeepsNoOthersBeatFromBeingTold(t *testing.T) {
+func TestHeartbeat_DamagedProductDoesNotAffectOthers(t *testing.T) {
 	for kind, want := range map[string]ledger.Outcome{"shard": ledger.OutcomeEpoch, "lane": ledger.OutcomeLost} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
@@ -287,7 +287,7 @@ func TestADamagedProductKeepsNoOthersBeatFromBeingTold(t *testing.T) {
 	}
 }
 
-func TestADamagedGroupHidesNoOthersBuyers(t *testing.T) {
+func TestEachBuyer_DamagedGroupDoesNotHideOthers(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	other := *r
 	other.shard.Group, other.shard.Product = 7, 7
@@ -304,7 +304,7 @@ func TestADamagedGroupHidesNoOthersBuyers(t *testing.T) {
 
 // A stream that was overwritten does not block other buckets. The rebuild creates it again.
 // Every product with entries in it is found to be lost.
-func TestAnOverwrittenStreamIsMissedAndBegunAnew(t *testing.T) {
+func TestInstall_OverwrittenStreamIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	r, s, _ := standalone(t, server.RedisOptions{})
 	sibling := *r

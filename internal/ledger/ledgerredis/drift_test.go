@@ -12,7 +12,7 @@ import (
 
 // A counter that was deleted, or overtaken by an entry added by hand, must not block the
 // bucket. The next call sets it to the stream's last entry.
-func TestACounterBehindItsStreamCatchesUp(t *testing.T) {
+func TestReserve_CounterCatchesUpWithTheStream(t *testing.T) {
 	for name, damage := range map[string]func(s *server.RedisServer, out, queue string){
 		"the counter was deleted": func(s *server.RedisServer, _, queue string) { s.Must("DEL", queue) },
 		"an entry was added by hand": func(s *server.RedisServer, out, _ string) {
@@ -42,7 +42,7 @@ func TestACounterBehindItsStreamCatchesUp(t *testing.T) {
 
 // The audit counts the actual marks. Deleted ones are missing; released ones and those of
 // another product do not count.
-func TestAnAuditCountsTheMarks(t *testing.T) {
+func TestAudit_CountsTheMarks(t *testing.T) {
 	const marks = 5 * auditCount
 	for name, c := range map[string]struct {
 		damage  func(s *server.RedisServer, mark, group string)
@@ -84,7 +84,7 @@ func TestAnAuditCountsTheMarks(t *testing.T) {
 }
 
 // While orders come and go, an audit reports that it is not steady, and stops.
-func TestAnAuditUnderTrafficIsNotSteady(t *testing.T) {
+func TestAudit_UnderTrafficIsNotSteady(t *testing.T) {
 	r, _, _ := standalone(t, server.RedisOptions{})
 	r.shard.Epoch = 2
 	const marks = 40 * auditCount
@@ -118,7 +118,7 @@ func TestAnAuditUnderTrafficIsNotSteady(t *testing.T) {
 
 // A group that lost its counter must not reuse generations of existing marks, whose orders
 // would count twice.
-func TestAGroupThatWasDeletedIsInstalledAnew(t *testing.T) {
+func TestInstall_DeletedGroupIsCreatedAgain(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", ""), r.claim("bob", "")))
 	s.Must("DEL", r.ledger.keys.group(r.shard))

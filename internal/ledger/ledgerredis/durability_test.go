@@ -11,7 +11,7 @@ import (
 	"seckill/test/server"
 )
 
-func TestAServerThatEvictsIsRefused(t *testing.T) {
+func TestOpen_RefusesAServerThatEvicts(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{})
 	s.Must("CONFIG", "SET", "maxmemory-policy", "allkeys-lru")
 	if _, err := Open(t.Context(), Options{Place: redisclient.Place{Addrs: []string{s.Addr()}}}); !errors.Is(err, ErrEvicts) {
@@ -30,7 +30,7 @@ func TestAServerThatEvictsIsRefused(t *testing.T) {
 	}
 }
 
-func TestDurabilityIsReadAndSaid(t *testing.T) {
+func TestDurability_IsReadAndDescribed(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{AppendFsync: "always"})
 	l := opened(t, Options{Place: redisclient.Place{Addrs: []string{s.Addr()}}})
 	for _, c := range []struct {
@@ -56,7 +56,7 @@ func TestDurabilityIsReadAndSaid(t *testing.T) {
 }
 
 // The text and the alert use the same judgement.
-func TestWhatAFailoverLosesIsSaid(t *testing.T) {
+func TestCanLose_DescribesAFailover(t *testing.T) {
 	for _, c := range []struct {
 		durability Durability
 		says       string
@@ -79,7 +79,7 @@ func TestWhatAFailoverLosesIsSaid(t *testing.T) {
 	}
 }
 
-func TestAFailoverIsOutlivedOnlyIfAnswersWaitForWhoeverMayTakeOver(t *testing.T) {
+func TestOutlivesFailover_OnlyIfRepliesWaitForTheSuccessor(t *testing.T) {
 	for name, c := range map[string]struct {
 		durability Durability
 		outlives   bool
@@ -101,7 +101,7 @@ func TestAFailoverIsOutlivedOnlyIfAnswersWaitForWhoeverMayTakeOver(t *testing.T)
 
 // With two replicas, and answers that wait for one of them, a master may die without loss: the
 // replica with less data does not take over, although the Sentinels would otherwise prefer it.
-func TestTheReplicaThatAnswersWaitedForTakesOver(t *testing.T) {
+func TestSentinel_ReplicaThatRepliesWaitedForTakesOver(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	set := server.Sentinel(t, server.SentinelOptions{Replicas: 2})
 	streaming(t, set)
@@ -136,7 +136,7 @@ func byRunID(a, b *server.RedisServer) (first, second *server.RedisServer) {
 	return a, b
 }
 
-func TestAClusterIsJudgedByItsWeakestMaster(t *testing.T) {
+func TestDurability_OfAClusterIsItsWeakestMaster(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	cluster := server.Cluster(t, server.ClusterOptions{})
 	l := opened(t, Options{Place: redisclient.Place{Addrs: cluster.Addrs()}})

@@ -16,7 +16,7 @@ import (
 	"seckill/test/server"
 )
 
-func TestAServerThatForgotTheScriptsIsToldThemAgain(t *testing.T) {
+func TestScripts_AreSentAgainAfterAFlush(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	for i, w := range []ledger.Write{reserve(r.claim("ann", "")), nil} {
 		s.Must("SCRIPT", "FLUSH")
@@ -31,7 +31,7 @@ func TestAServerThatForgotTheScriptsIsToldThemAgain(t *testing.T) {
 
 // The same number is sent again while the server is down and while it loads, and is applied
 // once.
-func TestACallOutlastsARestartThatLoads(t *testing.T) {
+func TestCall_RepeatedUntilRedisHasLoaded(t *testing.T) {
 	// Each key delays loading by 20 ms, and the server answers clients after each kilobyte. So
 	// loading takes a second, in many parts.
 	r, s, _ := standalone(t, server.RedisOptions{AppendFsync: "always", Args: []string{
@@ -87,7 +87,7 @@ func (r *rig) restarted(s *server.RedisServer, seen uint64) landing {
 
 // A call that the server refuses before anything runs is repeated until the context ends, and
 // then is known to have changed nothing.
-func TestARefusedCallChangedNothingAndSaysSo(t *testing.T) {
+func TestCall_RefusedIsNotExecuted(t *testing.T) {
 	for name, fault := range map[string]struct{ refuse, heal []string }{
 		"OOM":        {[]string{"CONFIG", "SET", "maxmemory", "1"}, []string{"CONFIG", "SET", "maxmemory", "0"}},
 		"NOREPLICAS": {[]string{"CONFIG", "SET", "min-replicas-to-write", "1"}, []string{"CONFIG", "SET", "min-replicas-to-write", "0"}},
@@ -122,7 +122,7 @@ func TestARefusedCallChangedNothingAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsNotThereWasNotCalled(t *testing.T) {
+func TestCall_NotExecutedWithoutAServer(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	s.Kill()
 	r.eventually("the connection is seen to be broken", func() bool {
@@ -136,7 +136,7 @@ func TestAServerThatIsNotThereWasNotCalled(t *testing.T) {
 // With the server frozen, every call returns at its deadline, however many there are.
 // Afterwards calls work again. On a busy machine some return late. So calls are compared with
 // goroutines that only wait for the same deadline, and no single call is judged.
-func TestAFrozenServerHoldsNobodyUp(t *testing.T) {
+func TestCall_FrozenServerDelaysNoCaller(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	const callers, calls, deadline, grace = 64, 5, 300 * time.Millisecond, 300 * time.Millisecond
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
@@ -188,7 +188,7 @@ func TestAFrozenServerHoldsNobodyUp(t *testing.T) {
 
 // A moving slot: ASK, TRYAGAIN and MOVED mean "not executed", and the same number is sent to
 // the new node.
-func TestACallFollowsASlotOnTheMove(t *testing.T) {
+func TestCall_FollowsAMovingSlot(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	cluster := server.Cluster(t, server.ClusterOptions{})
 	r := newRig(t, opened(t, Options{Place: redisclient.Place{Addrs: cluster.Addrs()}}))
@@ -234,7 +234,7 @@ const maxMoves = 6
 
 // A recovery must not stop half-way at a moving slot: there the server ends a script that reads
 // a missing key, and keeps its earlier writes.
-func TestAnInstallIsWholeWhileItsSlotIsOnTheMove(t *testing.T) {
+func TestInstall_CompleteWhileItsSlotMoves(t *testing.T) {
 	t.Parallel()
 	cluster := server.Cluster(t, server.ClusterOptions{})
 	r := newRig(t, opened(t, Options{Place: redisclient.Place{Addrs: cluster.Addrs()}}))
@@ -271,7 +271,7 @@ func TestAnInstallIsWholeWhileItsSlotIsOnTheMove(t *testing.T) {
 	r.sold(1)
 }
 
-func TestKindsOfDeploymentAreTold(t *testing.T) {
+func TestKind_OfEachDeployment(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{})
 	if _, err := Open(t.Context(), Options{}); err == nil {
 		t.Error("opened without an address")

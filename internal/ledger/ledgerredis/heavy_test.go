@@ -100,7 +100,7 @@ func byCode(verdicts []ledger.Verdict) map[ledger.VerdictCode]int {
 
 // However long the marks of a batch's buyers are, its step is short. Undecided items are
 // decided when they are sent again.
-func TestNoMarksMakeAStepLong(t *testing.T) {
+func TestReserve_ShortWithLongMarks(t *testing.T) {
 	cases := map[string]struct {
 		limit, live int
 		claims      func(h *heavy, try int) []seckill.Claim
@@ -165,7 +165,7 @@ func (h *heavy) each(key func(i int) string, quantity int) []seckill.Claim {
 }
 
 // A caller that sends undecided items again gets all of them decided.
-func TestWhatIsLeftUndecidedIsDecidedWhenItComesAgain(t *testing.T) {
+func TestReserve_UndecidedClaimsAreDecidedWhenSentAgain(t *testing.T) {
 	h := newHeavy(t, heavyBatch, 2, 1)
 	claims := h.each(func(int) string { return "one more" }, 1)
 	steps := 0
@@ -199,7 +199,7 @@ func TestWhatIsLeftUndecidedIsDecidedWhenItComesAgain(t *testing.T) {
 }
 
 // Releases for such buyers are short too, and none is lost.
-func TestNoMarksMakeAReleaseLong(t *testing.T) {
+func TestRelease_ShortWithLongMarks(t *testing.T) {
 	for _, limit := range []int{1, seckill.MaxPerUserLimit} {
 		t.Run(fmt.Sprint("limit ", limit), func(t *testing.T) {
 			h := newHeavy(t, heavyBatch, limit, limit)
@@ -235,7 +235,7 @@ func TestNoMarksMakeAReleaseLong(t *testing.T) {
 }
 
 // Steps of walks over all marks are short too: EachBuyer, Audit and sweep.
-func TestNoMarksMakeAWalkStop(t *testing.T) {
+func TestWalk_ShortStepsWithLongMarks(t *testing.T) {
 	const walked = 64
 	h := newHeavy(t, walked, seckill.MaxPerUserLimit, seckill.MaxPerUserLimit)
 	walks := map[string]func(){

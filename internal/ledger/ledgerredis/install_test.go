@@ -28,7 +28,7 @@ func marksOf(product uint32, n int) iter.Seq2[ledger.Mark, error] {
 
 // All marks of many chunks are installed. Those of the old epoch are invisible at once and
 // deleted later.
-func TestAnInstallReplacesMarksAndSweepsTheOldOnes(t *testing.T) {
+func TestInstall_ReplacesMarksAndSweepsOldOnes(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	const marks = 3*installChunk + 7
 	allot := func(n int) {
@@ -55,7 +55,7 @@ func TestAnInstallReplacesMarksAndSweepsTheOldOnes(t *testing.T) {
 }
 
 // An install that fails, or meets a higher epoch, leaves nothing.
-func TestAnInstallThatFailsLeavesNoMarks(t *testing.T) {
+func TestInstall_FailedLeavesNoMarks(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	next := r.shard
 	next.Epoch = 2
@@ -95,7 +95,7 @@ func TestAnInstallThatFailsLeavesNoMarks(t *testing.T) {
 }
 
 // If a failover loses a chunk, the other chunks must not become live.
-func TestAnInstallThatLostAChunkFails(t *testing.T) {
+func TestInstall_FailsIfAChunkIsLost(t *testing.T) {
 	r, _, _ := standalone(t, server.RedisOptions{})
 	next := r.shard
 	next.Epoch = 2
@@ -124,7 +124,7 @@ func TestAnInstallThatLostAChunkFails(t *testing.T) {
 }
 
 // A step whose reply is lost is sent again, and writes its marks once.
-func TestAnInstallOutlastsABadNetwork(t *testing.T) {
+func TestInstall_SucceedsOverABadNetwork(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	proxy := server.Proxy(t, s.Addr())
 	bad := opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}})

@@ -15,7 +15,7 @@ import (
 // The next call of a process that received a lost answer notices the loss, and the shard sells
 // nothing more.
 
-func TestFlushAllIsNoticedByTheNextCall(t *testing.T) {
+func TestLoss_FlushIsNoticed(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
 	s.FlushAll()
@@ -28,7 +28,7 @@ func TestFlushAllIsNoticedByTheNextCall(t *testing.T) {
 	}
 }
 
-func TestARestartWithAnOldFileIsNoticedByTheNextCall(t *testing.T) {
+func TestLoss_RestartWithAnOldFileIsNoticed(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{AppendFsync: "always"})
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
 	old := t.TempDir()
@@ -79,7 +79,7 @@ func sentinelRig(t *testing.T, waitReplicas int) (*rig, *server.SentinelSet) {
 	return newRig(t, l), set
 }
 
-func TestAFailoverToAStaleReplicaIsNoticedByTheNextCall(t *testing.T) {
+func TestLoss_FailoverToAStaleReplicaIsNoticed(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	r, set := sentinelRig(t, 0)
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
@@ -103,7 +103,7 @@ func TestAFailoverToAStaleReplicaIsNoticedByTheNextCall(t *testing.T) {
 
 // A reply counts only when the replicas have the write. Without replicas the outcome is
 // unknown, also of an ask.
-func TestAReplyThatNoReplicaHasIsNotHeard(t *testing.T) {
+func TestWaitReplicas_ReplyWithoutReplicaDoesNotCount(t *testing.T) {
 	t.Parallel() // most of it is waiting
 	r, set := sentinelRig(t, 1)
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))

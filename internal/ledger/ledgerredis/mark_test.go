@@ -15,7 +15,7 @@ import (
 	"seckill/test/server"
 )
 
-func TestEachBuyerNamesWhomTheLedgerRemembers(t *testing.T) {
+func TestEachBuyer_ReturnsAllRememberedBuyers(t *testing.T) {
 	r, _, _ := standalone(t, server.RedisOptions{})
 	want := map[string]int{}
 	for index := range 2 {
@@ -47,7 +47,7 @@ func TestEachBuyerNamesWhomTheLedgerRemembers(t *testing.T) {
 }
 
 // A buyer who buys and cancels with new keys is refused at the bound. Other buyers are not.
-func TestWhatIsRememberedOfABuyerIsBounded(t *testing.T) {
+func TestReserve_RefusedAtTheBoundOfDeadOrders(t *testing.T) {
 	r, _, _ := standalone(t, server.RedisOptions{})
 	const chunk = 5 // the limit
 	number := uint64(0)
@@ -136,7 +136,7 @@ func TestMark_FieldsOfLaterVersionsAreSkippedAndKept(t *testing.T) {
 }
 
 // A buyer may have more orders than one step of Held reads.
-func TestHeldReadsEveryEntryOfAManyOrders(t *testing.T) {
+func TestHeld_ReadsTheEntriesOfManyOrders(t *testing.T) {
 	r, _, _ := standalone(t, server.RedisOptions{})
 	r.shard.Epoch = 2
 	const orders = 2*maxEntries + 3
@@ -164,7 +164,7 @@ func TestHeldReadsEveryEntryOfAManyOrders(t *testing.T) {
 
 // A buyer with the largest mark and a whole batch of claims must not delay others: the mark is
 // read once.
-func BenchmarkReserveOfARememberedBuyer(b *testing.B) {
+func BenchmarkReserve_BuyerWithALongMark(b *testing.B) {
 	s := server.Redis(b, server.RedisOptions{})
 	r := newRig(b, opened(b, Options{Place: redisclient.Place{Addrs: []string{s.Addr()}}}))
 	r.shard.Epoch = 2

@@ -2,7 +2,7 @@ package ledgerredis
 
 import "testing"
 
-func TestAWalkTakesAsManyMarksAStepAsAreShort(t *testing.T) {
+func TestPace_ReadsFewerMarksIfTheyAreLong(t *testing.T) {
 	for name, c := range map[string]struct {
 		mark int64 // bytes
 		want int

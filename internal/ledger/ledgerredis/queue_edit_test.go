@@ -8,7 +8,7 @@ import (
 )
 
 // A highest witness that was never acknowledged does not replace the true one.
-func TestAWitnessWrittenByHandGivesWay(t *testing.T) {
+func TestAck_ReplacesAWitnessWrittenByHand(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	c := r.join()
@@ -23,7 +23,7 @@ func TestAWitnessWrittenByHandGivesWay(t *testing.T) {
 	}
 }
 
-func TestUnacknowledged_UnreadableStreamHidesNoOther(t *testing.T) {
+func TestUnacknowledged_UnreadableStreamDoesNotHideOthers(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	r.fill(1, 3)

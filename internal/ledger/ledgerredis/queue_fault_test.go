@@ -14,7 +14,7 @@ import (
 	"seckill/test/server"
 )
 
-func TestAFrozenServerHoldsNobodyUpAndSwallowsNothing(t *testing.T) {
+func TestQueue_FrozenServerDelaysNoCallAndLosesNoEntry(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	c := r.join()
@@ -56,7 +56,7 @@ func TestAFrozenServerHoldsNobodyUpAndSwallowsNothing(t *testing.T) {
 	})
 }
 
-func TestEntriesWhoseReplyWasLostAreDelivered(t *testing.T) {
+func TestReceive_EntriesOfALostReplyAreDelivered(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	c := r.join().(*consumer)
@@ -66,7 +66,7 @@ func TestEntriesWhoseReplyWasLostAreDelivered(t *testing.T) {
 	r.same(r.receive(c, 20), want)
 }
 
-func TestEntriesAreDeliveredWhileTheirSlotMoves(t *testing.T) {
+func TestReceive_WorksWhileASlotMoves(t *testing.T) {
 	t.Parallel()
 	s := server.Cluster(t, server.ClusterOptions{})
 	l := opened(t, Options{Place: redisclient.Place{Addrs: s.Addrs()}, Prefix: "q:", silence: testSilence})
@@ -96,7 +96,7 @@ func TestEntriesAreDeliveredWhileTheirSlotMoves(t *testing.T) {
 	}
 }
 
-func TestAPartOfTheServerThatIsAwayDoesNotStopTheRest(t *testing.T) {
+func TestQueue_UnavailablePartDoesNotStopTheRest(t *testing.T) {
 	t.Parallel()
 	s := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
 	l := opened(t, Options{Place: redisclient.Place{Addrs: s.Addrs()}, Prefix: "q:", silence: testSilence})
@@ -139,7 +139,7 @@ func TestAPartOfTheServerThatIsAwayDoesNotStopTheRest(t *testing.T) {
 
 // A frozen master does not answer, a dead one refuses. Both sometimes delay the answers of the
 // others.
-func TestWaits_PartOfTheServerThatIsAwayIsUnknown(t *testing.T) {
+func TestWaits_UnavailablePartIsUnknown(t *testing.T) {
 	t.Parallel()
 	s := server.Cluster(t, server.ClusterOptions{AppendFsync: "always", Args: []string{"--cluster-require-full-coverage", "no"}})
 	l := opened(t, Options{Place: redisclient.Place{Addrs: s.Addrs()}, Prefix: "q:", silence: testSilence})

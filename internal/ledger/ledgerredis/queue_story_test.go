@@ -20,7 +20,7 @@ import (
 	testrig "seckill/test/rig"
 )
 
-func TestADestroyedGroupHealsAndLosesNothing(t *testing.T) {
+func TestQueue_DestroyedGroupIsCreatedAgain(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	const products, each = 3, 400
@@ -64,7 +64,7 @@ func TestADestroyedGroupHealsAndLosesNothing(t *testing.T) {
 }
 
 // A new group delivers acknowledged entries that are not trimmed.
-func TestEntriesThatComeAgainAfterTheirAcknowledgementCountOnce(t *testing.T) {
+func TestAck_RedeliveredEntryCountsOnce(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	c := r.join()
@@ -82,7 +82,7 @@ func TestEntriesThatComeAgainAfterTheirAcknowledgementCountOnce(t *testing.T) {
 	}
 }
 
-func TestTrimmingSparesWhatIsUnacknowledgedAndTheWitness(t *testing.T) {
+func TestAck_TrimmingKeepsUnacknowledgedEntriesAndTheWitness(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	c := r.join()
@@ -113,7 +113,7 @@ func TestTrimmingSparesWhatIsUnacknowledgedAndTheWitness(t *testing.T) {
 	r.check(c.Ack(r.ctx(), nil, all[0]), "ack under an old witness")
 }
 
-func TestWhatWasNeverDeliveredIsNotTrimmed(t *testing.T) {
+func TestAck_KeepsUndeliveredEntries(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	c := r.join()
@@ -126,7 +126,7 @@ func TestWhatWasNeverDeliveredIsNotTrimmed(t *testing.T) {
 	}
 }
 
-func TestAFlushIsNoticedByTheNextAcknowledgement(t *testing.T) {
+func TestAck_NoticesAFlush(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	c := r.join()
@@ -145,7 +145,7 @@ func TestAFlushIsNoticedByTheNextAcknowledgement(t *testing.T) {
 	r.ack(c, fresh)
 }
 
-func TestWhatAKilledConsumerHeldGoesToAnotherInOrder(t *testing.T) {
+func TestQueue_EntriesOfAKilledConsumerAreRedeliveredInOrder(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	const entries = 2*moveMost + 10 // more than one step returns
@@ -170,7 +170,7 @@ func TestWhatAKilledConsumerHeldGoesToAnotherInOrder(t *testing.T) {
 	})
 }
 
-func TestAConsumerThatHoldsEntriesForLongKeepsThemWhileItLives(t *testing.T) {
+func TestQueue_LiveConsumerKeepsItsEntries(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	r.fill(1, 5)
@@ -187,7 +187,7 @@ func TestAConsumerThatHoldsEntriesForLongKeepsThemWhileItLives(t *testing.T) {
 	}
 }
 
-func TestAnEntryThatCannotBeReadIsToldAndStopsNobody(t *testing.T) {
+func TestReceive_UnreadableEntryIsReportedAndBlocksNoOther(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	first := r.fill(1, 1)
@@ -269,7 +269,7 @@ func TestReceive_EntryOfAnotherVersionWaitsForItsReaders(t *testing.T) {
 }
 
 // Prefetched entries are not delivered to the caller yet.
-func TestWhatIsReadAheadIsHandedBackWithTheRest(t *testing.T) {
+func TestNack_ReturnsPrefetchedEntriesToo(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	want := r.fill(1, 40)
@@ -287,7 +287,7 @@ func TestWhatIsReadAheadIsHandedBackWithTheRest(t *testing.T) {
 	r.same(r.receive(b, len(first)), want[:len(first)])
 }
 
-func TestWhatIsReadAheadGoesToOthersUnlessItIsWantedSoon(t *testing.T) {
+func TestReceive_PrefetchedEntriesGoToOthersAfterAWhile(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	want := r.fill(1, 40)
@@ -307,7 +307,7 @@ func TestWhatIsReadAheadGoesToOthersUnlessItIsWantedSoon(t *testing.T) {
 	r.same(got, want)
 }
 
-func TestScriptsThatTheServerForgotAreSentAgain(t *testing.T) {
+func TestQueueScripts_AreSentAgainAfterAFlush(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	c := r.join()
@@ -320,7 +320,7 @@ func TestScriptsThatTheServerForgotAreSentAgain(t *testing.T) {
 	}
 }
 
-func TestAFullServerStillTakesAcknowledgements(t *testing.T) {
+func TestAck_WorksOnAFullServer(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	c := r.join()
@@ -332,7 +332,7 @@ func TestAFullServerStillTakesAcknowledgements(t *testing.T) {
 	}
 }
 
-func TestTheQueueRemembersTheHighestWitnessOfEachStream(t *testing.T) {
+func TestHighestWitness_IsKeptPerStream(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	c := r.join()
@@ -357,7 +357,7 @@ func TestTheQueueRemembersTheHighestWitnessOfEachStream(t *testing.T) {
 }
 
 // If the store's witness were set to it, every acknowledgement would report a loss.
-func TestAWitnessThatTheStreamHasLostIsNotRemembered(t *testing.T) {
+func TestHighestWitness_LostOneIsNotReturned(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	c := r.join()
@@ -379,7 +379,7 @@ func TestAWitnessThatTheStreamHasLostIsNotRemembered(t *testing.T) {
 }
 
 // A live worker counts, also if it is idle. A dead one does not.
-func TestLivingWorkersAreCounted(t *testing.T) {
+func TestWorkers_CountsLiveOnes(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	counted := func(want int) {
@@ -405,7 +405,7 @@ func TestLivingWorkersAreCounted(t *testing.T) {
 	counted(1)
 }
 
-func TestLivingRelaysAreCountedApartFromWorkers(t *testing.T) {
+func TestOutboxStats_CountsRelaysApartFromWorkers(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	counted := func(workers, relays int) {
@@ -427,7 +427,7 @@ func TestLivingRelaysAreCountedApartFromWorkers(t *testing.T) {
 	counted(1, 1)
 }
 
-func TestTheOutboxIsMeasured(t *testing.T) {
+func TestOutboxStats_Figures(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	r.fill(1, 2)
@@ -446,7 +446,7 @@ func TestTheOutboxIsMeasured(t *testing.T) {
 const fillScript = `
 for i = ARGV[1], ARGV[2] do redis.call('XADD', KEYS[1], string.format('%.0f-1', i), 'h', string.rep('x', 200)) end`
 
-func TestALongStreamIsTrimmedInShortSteps(t *testing.T) {
+func TestAck_TrimsALongStreamInShortSteps(t *testing.T) {
 	r := newQueueRig(t)
 	const entries = 200_000
 	bucket := bucketOf(1, 0)
@@ -479,7 +479,7 @@ func TestALongStreamIsTrimmedInShortSteps(t *testing.T) {
 }
 
 // All workers and relays of a process find the same dead consumers.
-func TestTheLogTellsOnceWhichConsumerIsDead(t *testing.T) {
+func TestQueue_LogsADeadConsumerOnce(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	r.server.Must("ZADD", r.queue.keys.workers(), strconv.FormatInt(time.Now().UnixMilli(), 10), "ghost")

@@ -7,7 +7,7 @@ import (
 	"seckill/internal/queue"
 )
 
-func TestProductsAreListedWhileSomethingOfThemWaits(t *testing.T) {
+func TestWaiting_ListsProductsUntilAcknowledged(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	waiting := func() []uint32 {

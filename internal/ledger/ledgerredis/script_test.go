@@ -7,7 +7,7 @@ import (
 )
 
 // A file with a shebang is a script. One without is a prelude.
-func TestEveryScriptIsToldToTheServerAtTheStart(t *testing.T) {
+func TestScripts_AreLoadedAtTheStart(t *testing.T) {
 	files, err := fs.Glob(scriptFiles, "script/*.lua")
 	if err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ func TestConformanceClusterOverTLS(t *testing.T) {
 }
 
 // Connections to the Sentinels, the master and its successor are separate.
-func TestALedgerOverTLSFollowsAFailover(t *testing.T) {
+func TestTLS_FollowsAFailover(t *testing.T) {
 	t.Parallel()
 	speaks, at := overTLS(t)
 	set := server.Sentinel(t, server.SentinelOptions{TLS: speaks})
@@ -61,7 +61,7 @@ func TestALedgerOverTLSFollowsAFailover(t *testing.T) {
 
 // A connection may be accepted and dropped before the handshake, for example by a proxy whose
 // server is down. It carried no call, so the call is known as not executed, as without TLS.
-func TestACallWithoutAHandshakeIsKnownNotToBeExecuted(t *testing.T) {
+func TestCall_NotExecutedWithoutTLSHandshake(t *testing.T) {
 	t.Parallel()
 	speaks, at := overTLS(t)
 	s := server.Redis(t, server.RedisOptions{TLS: speaks, AppendFsync: "always"})

@@ -17,7 +17,7 @@ import (
 
 // The ledger keeps a set of numbers. Without the rule "the next number only", a call that was
 // in flight during a failover fills the gap of the lost one, and the loss is hidden.
-func TestTraceASetOfNumbersHidesALoss(t *testing.T) {
+func TestTrace_SetOfNumbersHidesALoss(t *testing.T) {
 	r, _, proxy := standalone(t, server.RedisOptions{})
 	slow := opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}})
 	before := record(r)
@@ -38,7 +38,7 @@ func TestTraceASetOfNumbersHidesALoss(t *testing.T) {
 
 // The ledger keeps the highest number, and calls arrive in any order. A number that was
 // overtaken must not be reported as not applied and then be applied.
-func TestTraceTheHighestNumberInUnorderedFlightIsAppliedAfterItWasDenied(t *testing.T) {
+func TestTrace_OvertakenNumberIsNotAppliedAfterItWasDenied(t *testing.T) {
 	r, _, proxy := standalone(t, server.RedisOptions{})
 	slow := opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}})
 	proxy.Freeze()
@@ -55,7 +55,7 @@ func TestTraceTheHighestNumberInUnorderedFlightIsAppliedAfterItWasDenied(t *test
 }
 
 // A late ask: of two asks the older one arrives last. Its answer is out of date.
-func TestTraceALateAskIsNotHeard(t *testing.T) {
+func TestTrace_LateAskIsIgnored(t *testing.T) {
 	r, _, proxy := standalone(t, server.RedisOptions{})
 	slow := opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}})
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
@@ -74,7 +74,7 @@ func TestTraceALateAskIsNotHeard(t *testing.T) {
 
 // A late reply: the lane has sent an ask, so it must ignore the reply to an earlier call. The
 // server that gave it may be gone.
-func TestTraceALateReplyIsNotTaken(t *testing.T) {
+func TestTrace_LateReplyIsIgnored(t *testing.T) {
 	r, _, proxy := standalone(t, server.RedisOptions{})
 	slow := &askWatcher{Ledger: opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}}), asked: make(chan struct{}, 1)}
 	lane := ledger.NewLane(slow, r.shard, ledger.LaneOptions{CallTimeout: 400 * time.Millisecond, MaxAskBackoff: 20 * time.Millisecond})
@@ -119,7 +119,7 @@ func (w *askWatcher) Do(ctx context.Context, req ledger.Request) (ledger.Reply, 
 // A failover forgets a used-up number: the number that an ask used up is free again on the
 // stale server, and the call that the ask had denied is applied. The next call of the process
 // notices it.
-func TestTraceABurnForgottenByAFailoverIsFound(t *testing.T) {
+func TestTrace_UsedNumberForgottenByAFailoverIsNoticed(t *testing.T) {
 	r, _, proxy := standalone(t, server.RedisOptions{})
 	slow := opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}})
 	before := record(r)
@@ -137,7 +137,7 @@ func TestTraceABurnForgottenByAFailoverIsFound(t *testing.T) {
 
 // A verdict dropped too early: two calls were applied without a reply; the ask must return
 // both.
-func TestTraceAVerdictIsNotEvictedBeforeItIsHeard(t *testing.T) {
+func TestTrace_VerdictIsKeptUntilReceived(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	for number := uint64(1); number <= 2; number++ {
 		proxy := server.Proxy(t, s.Addr())
@@ -158,7 +158,7 @@ func TestTraceAVerdictIsNotEvictedBeforeItIsHeard(t *testing.T) {
 }
 
 // A request delivered twice: a lost reply must not cause a second send.
-func TestTraceARequestIsSentOnce(t *testing.T) {
+func TestTrace_RequestIsSentOnce(t *testing.T) {
 	r, s, proxy := standalone(t, server.RedisOptions{})
 	deaf := opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}})
 	s.Must("CONFIG", "SET", "slowlog-log-slower-than", "0", "slowlog-max-len", "10000")
@@ -184,7 +184,7 @@ func TestTraceARequestIsSentOnce(t *testing.T) {
 }
 
 // A delayed original claim must not buy again after a cancellation: keys must outlive releases.
-func TestTraceADelayedOriginalDoesNotBuyAgainAfterACancel(t *testing.T) {
+func TestTrace_DelayedClaimDoesNotBuyAgainAfterACancel(t *testing.T) {
 	r, _, proxy := standalone(t, server.RedisOptions{})
 	slow := opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}})
 	other := *r // the same buyer's first attempt, at another instance
@@ -206,7 +206,7 @@ func TestTraceADelayedOriginalDoesNotBuyAgainAfterACancel(t *testing.T) {
 }
 
 // A lane over a network that freezes, cuts and delays sells each claim once.
-func TestALaneSettlesEveryCallOverABadNetwork(t *testing.T) {
+func TestLane_SettlesEveryCallOverABadNetwork(t *testing.T) {
 	r, _, proxy := standalone(t, server.RedisOptions{})
 	bad := &askWatcher{Ledger: opened(t, Options{Place: redisclient.Place{Addrs: []string{proxy.Addr()}}}), asked: make(chan struct{}, 1)}
 	lane := ledger.NewLane(bad, r.shard, ledger.LaneOptions{CallTimeout: 100 * time.Millisecond, MaxAskBackoff: 20 * time.Millisecond})

@@ -14,7 +14,7 @@ import (
 
 // A user without one of the commands is refused at once, with the command's name. The rights in
 // the manual suffice.
-func TestAUserWhoLacksACommandIsRefusedAtTheStart(t *testing.T) {
+func TestOpen_RefusesAUserWithoutACommand(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{})
 	opt := Options{Place: redisclient.Place{Addrs: []string{s.Addr()}, Username: "engine", Password: "secret"}, Prefix: "seckill:", Notes: "seckill:noted"}
 	grant := func(rights ...string) {
@@ -47,7 +47,7 @@ func TestAUserWhoLacksACommandIsRefusedAtTheStart(t *testing.T) {
 
 // A right that is removed during a sale may end a script at any command, so the outcome is
 // unknown.
-func TestARightTakenAwayLeavesTheOutcomeUnknown(t *testing.T) {
+func TestCall_RemovedRightIsUnknown(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{})
 	s.Must("ACL", "SETUSER", "engine", "on", ">secret", "~*", "&*", "+@all")
 	r := newRig(t, opened(t, Options{Place: redisclient.Place{Addrs: []string{s.Addr()}, Username: "engine", Password: "secret"}}))
@@ -59,7 +59,7 @@ func TestARightTakenAwayLeavesTheOutcomeUnknown(t *testing.T) {
 }
 
 // The trial runs all commands of the scripts.
-func TestTheTrialKnowsEveryCommandOfTheScripts(t *testing.T) {
+func TestTrial_RunsEveryCommandOfTheScripts(t *testing.T) {
 	calls := regexp.MustCompile(`(?:redis\.p?call|try)\('([A-Z]+)'(?:, '(CREATE|DELCONSUMER|SETID|DESTROY|STREAM|GROUPS|CONSUMERS)')?`)
 	commands := func(name string) (found []string) {
 		for _, m := range calls.FindAllStringSubmatch(scriptFile(name), -1) {

@@ -12,7 +12,7 @@ import (
 
 // A walk over the marks meets every mark that exists during the whole walk, even if the hash
 // moves to another process with another order.
-func TestAWalkIsWholeThoughItsServerChanges(t *testing.T) {
+func TestWalk_CompleteIfTheServerChanges(t *testing.T) {
 	t.Parallel()
 	const buyers = 600
 	alone := server.Redis(t, server.RedisOptions{AppendFsync: "always"})

@@ -44,7 +44,7 @@ func (j *judge) wantDead(names ...string) {
 	}
 }
 
-func TestWatch_SilentConsumerIsDeadAfterASilence(t *testing.T) {
+func TestWatch_SilentConsumerIsDeadAfterTheTimeout(t *testing.T) {
 	j := newJudge(t)
 	j.pass(time.Second, nil, "a", "b")
 	j.pass(800*time.Millisecond, map[string]string{"a": "5"}, "b")
@@ -61,7 +61,7 @@ func TestWatch_SilentConsumerIsDeadAfterASilence(t *testing.T) {
 	}
 }
 
-func TestWatch_SignIsNoTime(t *testing.T) {
+func TestWatch_HeartbeatIsNotReadAsTime(t *testing.T) {
 	j := newJudge(t)
 	j.pass(3*time.Second, nil, "a")
 	j.beats = -1000 // the server's clock is set back
@@ -69,7 +69,7 @@ func TestWatch_SignIsNoTime(t *testing.T) {
 	j.wantDead()
 }
 
-func TestWatch_ServerThatWasAwayIsNobodysSilence(t *testing.T) {
+func TestWatch_ServerOutageRestartsTheTimeout(t *testing.T) {
 	j := newJudge(t)
 	j.pass(time.Second, nil, "a")
 	j.now = j.now.Add(time.Minute)
@@ -80,7 +80,7 @@ func TestWatch_ServerThatWasAwayIsNobodysSilence(t *testing.T) {
 	j.wantDead("a")
 }
 
-func TestWatch_HolderThatGivesNoSignIsDead(t *testing.T) {
+func TestWatch_HolderWithoutHeartbeatIsDead(t *testing.T) {
 	j := newJudge(t)
 	j.pass(time.Second, nil)
 	j.holders(map[string]bool{"me": true, "ghost": true}, j.now)

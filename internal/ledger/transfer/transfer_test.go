@@ -14,11 +14,11 @@ import (
 	"seckill/test/server"
 )
 
-func TestMoverOnTheReference(t *testing.T) {
+func TestMover_OnTheReference(t *testing.T) {
 	transfertest.Run(t, func(*testing.T) ledger.Ledger { return ledgertest.NewReference() })
 }
 
-func TestMoverOnTheEmbeddedLedger(t *testing.T) {
+func TestMover_OnTheEmbeddedLedger(t *testing.T) {
 	embedded, err := ledgermem.Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"), ledgermem.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -31,7 +31,7 @@ func TestMoverOnTheEmbeddedLedger(t *testing.T) {
 	transfertest.Run(t, func(*testing.T) ledger.Ledger { return embedded })
 }
 
-func TestMoverOnRedis(t *testing.T) {
+func TestMover_OnRedis(t *testing.T) {
 	redis, err := ledgerredis.Open(t.Context(), ledgerredis.Options{Place: redisclient.Place{Addrs: []string{server.Redis(t, server.RedisOptions{}).Addr()}}})
 	if err != nil {
 		t.Fatal(err)

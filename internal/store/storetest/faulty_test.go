@@ -62,7 +62,7 @@ func callWithZeros(t *testing.T, f *Faulty, method string) error {
 	return err
 }
 
-func TestFaultyFailsBeforeOrAfter(t *testing.T) {
+func TestFaulty_FailsBeforeOrAfter(t *testing.T) {
 	inner := &counting{}
 	f := NewFaulty(inner)
 	f.FailBefore("Ping", 2)
@@ -87,7 +87,7 @@ func TestFaultyFailsBeforeOrAfter(t *testing.T) {
 	must(t, f.Ping(t.Context()))
 }
 
-func TestFaultyPoison(t *testing.T) {
+func TestFaulty_Poison(t *testing.T) {
 	f := NewFaulty(&counting{})
 	f.Poison("mallory")
 	mallory := store.Item{Claim: seckill.Claim{Buyer: "mallory"}}
@@ -105,7 +105,7 @@ func TestFaultyPoison(t *testing.T) {
 	must(t, err)
 }
 
-func TestFaultyBlocksUntilOpened(t *testing.T) {
+func TestFaulty_BlocksUntilOpened(t *testing.T) {
 	f := NewFaulty(&counting{})
 	gate := f.Block("Ping")
 	done := make(chan error, 1)
@@ -126,7 +126,7 @@ func TestFaultyBlocksUntilOpened(t *testing.T) {
 	fails(t, f.Ping(ctx), store.ErrUnavailable)
 }
 
-func TestFaultyRefusesUnknownMethods(t *testing.T) {
+func TestFaulty_RefusesUnknownMethods(t *testing.T) {
 	defer func() {
 		if recover() == nil {
 			t.Error("a fault of a method that does not exist was taken")
