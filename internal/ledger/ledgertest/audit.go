@@ -17,10 +17,10 @@ func auditStories() []story {
 		}
 	}
 	return []story{
-		{"a shard that is not there has nothing to compare", func(f *fixture) {
+		{"a missing shard has nothing to audit", func(f *fixture) {
 			audit(f, f.product(), ledger.Audit{})
 		}},
-		{"the live orders of this product are counted, not what is remembered for its key", func(f *fixture) {
+		{"live orders of this product count, dead ones with a key do not", func(f *fixture) {
 			shoe42, shoe43 := f.sale(1000, 900), f.product()
 			shoe43.Group = shoe42.Group
 			f.installed(shoe43, 10, 9)
@@ -31,14 +31,14 @@ func auditStories() []story {
 			p.codes(release(second, fourth), ledger.VerdictReleased, ledger.VerdictReleased)
 			audit(f, shoe42, ledger.Audit{Epoch: 1, Steady: true, Units: 301, Orders: 2, Marked: 301, Live: 2})
 		}},
-		{"of a new epoch what was installed", func(f *fixture) {
+		{"after an install the installed orders count", func(f *fixture) {
 			shard := f.sale(10, 9)
 			f.process(shard).do(reserve(f.claim(shard, "ann", 1, "")))
 			shard.Epoch = 2
 			f.installed(shard, 10, 9, ledger.Mark{Buyer: "bob", OrderNo: f.claim(shard, "bob", 2, "").OrderNo, Quantity: 2, Key: "k"})
 			audit(f, shard, ledger.Audit{Epoch: 2, Steady: true, Units: 2, Orders: 1, Marked: 2, Live: 1})
 		}},
-		{"every order is counted, and a count during which others come and go is not steady", func(f *fixture) {
+		{"every order counts, and an audit under traffic is not steady", func(f *fixture) {
 			const stay = 3000
 			p := f.process(f.sale(10*stay, 9))
 			for n := 0; n < stay; n += 1000 {

@@ -12,7 +12,7 @@ import (
 
 func boundStories() []story {
 	return []story{
-		{"a call carries as many claims or orders as the bound says", func(f *fixture) {
+		{"a call may have as many claims or orders as the bound", func(f *fixture) {
 			p := f.process(f.sale(3*ledger.MaxClaims, 1))
 			reserved, adopted := f.crowd(p.shard, "r", ledger.MaxClaims), f.crowd(p.shard, "a", ledger.MaxClaims)
 			accepted := slices.Repeat([]ledger.VerdictCode{ledger.VerdictAccepted}, ledger.MaxClaims)
@@ -28,7 +28,7 @@ func boundStories() []story {
 				f.Errorf("%+v", got)
 			}
 		}},
-		{"a call with more is refused as the caller's mistake, and changes nothing, not even the record", func(f *fixture) {
+		{"a call beyond a bound is ErrBadCall and changes nothing, not even the record", func(f *fixture) {
 			p := f.process(f.sale(3*ledger.MaxClaims, 1))
 			p.codes(reserve(f.claim(p.shard, "ann", 1, "")), ledger.VerdictAccepted)
 			before := f.read(p.shard)
@@ -46,7 +46,7 @@ func boundStories() []story {
 			}
 			p.codes(reserve(many[0]), ledger.VerdictAccepted) // under the same number
 		}},
-		{"a buyer of whose orders many came back is sold nothing more, known keys are answered, and nobody else is concerned", func(f *fixture) {
+		{"a buyer with MaxReturned dead orders is refused, except for known keys; others can buy", func(f *fixture) {
 			p := f.process(f.sale(10, 2))
 			var first seckill.Claim
 			for i := range ledger.MaxReturned {

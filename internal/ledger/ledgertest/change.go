@@ -9,7 +9,7 @@ func adopt(claims ...seckill.Claim) ledger.Adopt { return ledger.Adopt(reserve(c
 
 func adoptStories() []story {
 	return []story{
-		{"a claim of an older epoch is reserved under its old number, in a new entry", func(f *fixture) {
+		{"an adopted claim keeps its number and gets a new entry", func(f *fixture) {
 			shard := f.sale(10, 2)
 			old := f.claim(shard, "ann", 2, "k")
 			f.process(shard).codes(reserve(old), ledger.VerdictAccepted)
@@ -35,7 +35,7 @@ func adoptStories() []story {
 				f.Errorf("%+v", result)
 			}
 		}},
-		{"adopted twice, by two workers, is repeated", func(f *fixture) {
+		{"a claim adopted by two workers is repeated", func(f *fixture) {
 			shard := f.sale(10, 5)
 			keyed, plain := f.claim(shard, "ann", 1, "k"), f.claim(shard, "bob", 1, "")
 			f.process(shard).codes(adopt(keyed, plain), ledger.VerdictAccepted, ledger.VerdictAccepted)
@@ -47,7 +47,7 @@ func adoptStories() []story {
 			}
 			f.entries(shard.Product, 1)
 		}},
-		{"a key of another order gives that order", func(f *fixture) {
+		{"a key of another order returns that order", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			now := f.claim(p.shard, "ann", 1, "k")
 			p.codes(reserve(now), ledger.VerdictAccepted)
@@ -56,14 +56,14 @@ func adoptStories() []story {
 				f.Errorf("%+v", result)
 			}
 		}},
-		{"a paused or ended sale does not refuse", func(f *fixture) {
+		{"a paused or ended sale does not refuse an adoption", func(f *fixture) {
 			for _, state := range []seckill.SaleState{seckill.SalePaused, seckill.SaleEnded} {
 				p := f.process(f.sale(10, 5))
 				f.state(p.shard, state)
 				p.codes(adopt(f.claim(p.shard, "ann", 1, "")), ledger.VerdictAccepted)
 			}
 		}},
-		{"limit and stock refuse, each claim on its own", func(f *fixture) {
+		{"limit and stock refuse each adopted claim on its own", func(f *fixture) {
 			p := f.process(f.sale(3, 2))
 			ann := f.claim(p.shard, "ann", 2, "")
 			result := p.codes(adopt(ann, f.claim(p.shard, "ann", 1, ""), f.claim(p.shard, "bob", 2, ""), f.claim(p.shard, "cat", 1, "")),
@@ -80,7 +80,7 @@ func adoptStories() []story {
 
 func releaseStories() []story {
 	return []story{
-		{"a held order returns its units, once", func(f *fixture) {
+		{"a live order returns its units once", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			claim := f.claim(p.shard, "ann", 3, "")
 			p.do(reserve(claim))
@@ -99,7 +99,7 @@ func releaseStories() []story {
 				f.Errorf("released again: %+v", got)
 			}
 		}},
-		{"a late release of the old order never frees the buyer's new one", func(f *fixture) {
+		{"a late release of an old order does not release the buyer's new one", func(f *fixture) {
 			p := f.process(f.sale(10, 1))
 			old, fresh := f.claim(p.shard, "ann", 1, ""), f.claim(p.shard, "ann", 1, "")
 			p.do(reserve(old))
@@ -110,7 +110,7 @@ func releaseStories() []story {
 				f.Errorf("%+v", got)
 			}
 		}},
-		{"an order is not held by another buyer, another product of the group, or another shard", func(f *fixture) {
+		{"a release for another buyer, product or shard is not held", func(f *fixture) {
 			shard := f.sale(10, 5)
 			sibling, right := f.product(), shard
 			sibling.Group, right.Index = shard.Group, 1
@@ -131,7 +131,7 @@ func releaseStories() []story {
 			}
 			p.codes(release(claim), ledger.VerdictReleased)
 		}},
-		{"a paused or ended sale takes units back", func(f *fixture) {
+		{"units can be released in a paused or ended sale", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			ann, bob := f.claim(p.shard, "ann", 1, ""), f.claim(p.shard, "bob", 1, "")
 			p.do(reserve(ann, bob))
@@ -149,7 +149,7 @@ func releaseStories() []story {
 			p.codes(reserve(f.claim(p.shard, "bob", 1, "")), ledger.VerdictAccepted)
 			p.codes(reserve(f.claim(p.shard, "ann", 1, "")), ledger.VerdictSoldOut)
 		}},
-		{"a release of an older epoch is told the epoch and changes nothing", func(f *fixture) {
+		{"a release of an older epoch returns the epoch and changes nothing", func(f *fixture) {
 			shard := f.sale(10, 5)
 			claim := f.claim(shard, "ann", 1, "")
 			old := f.process(shard)
@@ -180,7 +180,7 @@ func stockStories() []story {
 			p.codes(ledger.StockChange{ID: "rest", Delta: -3}, ledger.VerdictApplied)
 			p.codes(reserve(f.claim(p.shard, "ann", 1, "")), ledger.VerdictSoldOut)
 		}},
-		{"a change below what is free is refused whole", func(f *fixture) {
+		{"a change down by more than the free units is refused as a whole", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			p.do(reserve(f.claim(p.shard, "ann", 4, "")))
 			if result := p.codes(ledger.StockChange{ID: "down", Delta: -7}, ledger.VerdictRefused); result.Free != 6 {
@@ -190,7 +190,7 @@ func stockStories() []story {
 				f.Errorf("%+v", got)
 			}
 		}},
-		{"a repeated id gives the first verdict and changes nothing", func(f *fixture) {
+		{"a repeated change returns the first verdict and changes nothing", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			p.codes(ledger.StockChange{ID: "up", Delta: 5}, ledger.VerdictApplied)
 			p.codes(ledger.StockChange{ID: "down", Delta: -20}, ledger.VerdictRefused)
@@ -202,7 +202,7 @@ func stockStories() []story {
 				f.Errorf("%+v", got)
 			}
 		}},
-		{"ids are per shard", func(f *fixture) {
+		{"ids of stock changes are per shard", func(f *fixture) {
 			left := f.sale(10, 5)
 			right := left
 			right.Index = 1

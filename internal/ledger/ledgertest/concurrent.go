@@ -11,7 +11,7 @@ import (
 
 func concurrentStories() []story {
 	return []story{
-		{"a crowd gets exactly the stock, and nobody more than the limit", func(f *fixture) {
+		{"a crowd gets exactly the stock, and no buyer more than the limit", func(f *fixture) {
 			const stock, crowd, lanes = 40, 30, 6
 			shard := f.sale(stock, 2)
 			var claims []seckill.Claim
@@ -47,7 +47,7 @@ func concurrentStories() []story {
 				}
 			}
 		}},
-		{"nothing that is sent after a pause was answered is sold", func(f *fixture) {
+		{"after a pause has returned, no claim is sold", func(f *fixture) {
 			const lanes = 4
 			shard := f.sale(1_000_000, 1)
 			var paused atomic.Bool
@@ -83,7 +83,7 @@ func concurrentStories() []story {
 			paused.Store(true)
 			wg.Wait()
 		}},
-		{"of many installs of different epochs the highest stays", func(f *fixture) {
+		{"after many installs the highest epoch stays", func(f *fixture) {
 			shard := f.product()
 			var wg sync.WaitGroup
 			for epoch := uint64(1); epoch <= 8; epoch++ {

@@ -51,7 +51,7 @@ func durableStories() []story {
 				}
 			}
 		}},
-		{"keys of dead orders that were installed survive a restart", func(f *fixture) {
+		{"installed keys of dead orders survive a restart", func(f *fixture) {
 			shard := f.product()
 			gone := f.claim(shard, "ann", 1, "k")
 			f.installed(shard, 3, 1, dead(gone), mark(f.claim(shard, "bob", 1, "")))
@@ -64,7 +64,7 @@ func durableStories() []story {
 				f.Errorf("%+v", result)
 			}
 		}},
-		{"a restart between write and ask: the record and its verdicts survive", func(f *fixture) {
+		{"record and kept verdicts survive a restart between write and ask", func(f *fixture) {
 			f.needCallersThatLive()
 			p := f.process(f.sale(10, 3))
 			p.expect(ledger.OutcomeApplied, 1, 0, reserve(f.claim(p.shard, "ann", 1, "")))
@@ -76,7 +76,7 @@ func durableStories() []story {
 				f.Errorf("kept %+v, replied %+v", reply.Kept, second)
 			}
 		}},
-		{"a burn survives a restart: an ask's number stays used", func(f *fixture) {
+		{"a number used by an ask stays used after a restart", func(f *fixture) {
 			f.needCallersThatLive()
 			p := f.process(f.sale(10, 3))
 			p.expect(ledger.OutcomeApplied, 5, 0, nil)
@@ -84,7 +84,7 @@ func durableStories() []story {
 			p.expect(ledger.OutcomeStale, 5, 5, reserve(f.claim(p.shard, "ann", 1, "")))
 			p.expect(ledger.OutcomeApplied, 6, 5, reserve(f.claim(p.shard, "ann", 1, "")))
 		}},
-		{"a caller whose record did not survive a restart finds the loss", func(f *fixture) {
+		{"a caller whose record is lost by a restart gets lost", func(f *fixture) {
 			if !f.CallersDie {
 				f.Skip("records survive here")
 			}
@@ -99,7 +99,7 @@ func durableStories() []story {
 			f.reopen()
 			f.process(p.shard).expect(ledger.OutcomeClosed, 1, 0, nil)
 		}},
-		{"marks and keys survive a restart, those of released and installed orders too", func(f *fixture) {
+		{"marks and keys survive a restart, also of released and installed orders", func(f *fixture) {
 			shard := f.product()
 			carried := f.claim(shard, "cat", 1, "k-cat")
 			f.installed(shard, 10, 1, mark(carried))
@@ -132,7 +132,7 @@ func durableStories() []story {
 				f.Errorf("%+v", got)
 			}
 		}},
-		{"a restart between the steps of a transfer", func(f *fixture) {
+		{"a transfer survives a restart between its steps", func(f *fixture) {
 			donor, receiver := f.pair(10, 0)
 			donor.do(ledger.Debit{To: 1, N: 1, ID: 71, Units: 4})
 			f.reopen()
@@ -148,7 +148,7 @@ func durableStories() []story {
 				f.Errorf("left %+v, right %+v", l, r)
 			}
 		}},
-		{"entries that were not acknowledged are delivered after a restart, others are not", func(f *fixture) {
+		{"after a restart only unacknowledged entries are delivered", func(f *fixture) {
 			p := f.process(f.sale(10, 3))
 			done, open := f.claim(p.shard, "ann", 1, ""), f.claim(p.shard, "bob", 2, "k")
 			p.do(reserve(done))
@@ -174,7 +174,7 @@ func durableStories() []story {
 			f.reopen()
 			f.entries(p.shard.Product, 0)
 		}},
-		{"a newer epoch survives a restart with the old outbox beside it", func(f *fixture) {
+		{"a newer epoch and older outbox entries survive a restart", func(f *fixture) {
 			shard := f.sale(10, 3)
 			f.process(shard).do(reserve(f.claim(shard, "ann", 1, "")))
 			shard.Epoch = 2

@@ -30,7 +30,7 @@ func installStories() []story {
 				f.Error("still closed")
 			}
 		}},
-		{"the state is installed with the rest", func(f *fixture) {
+		{"an install sets the state", func(f *fixture) {
 			shard := f.product()
 			_, err := f.Ledger.Install(f.ctx(), ledger.Allotment{Shard: shard, Available: 5, Limit: 1, State: seckill.SalePaused}, seq(nil))
 			f.check(err, "install")
@@ -38,7 +38,7 @@ func installStories() []story {
 			p := f.process(shard)
 			p.codes(reserve(f.claim(shard, "ann", 1, "")), ledger.VerdictPaused)
 		}},
-		{"marks are carried in: units, limit, keys, holdings", func(f *fixture) {
+		{"an install sets marks: units, limit, keys, holdings", func(f *fixture) {
 			shard := f.product()
 			ann, bob := f.claim(shard, "ann", 2, "k1"), f.claim(shard, "bob", 1, "")
 			f.installed(shard, 4, 2, mark(ann), mark(bob))
@@ -57,15 +57,15 @@ func installStories() []story {
 				f.Errorf("after release: %+v", got)
 			}
 		}},
-		{"a dead order's key is carried in, and counts as nothing", carriedKeys},
-		{"a mark of nothing, not even a key, is the caller's mistake", func(f *fixture) {
+		{"an install sets keys of dead orders, which do not count", carriedKeys},
+		{"a mark without units and key is ErrBadCall", func(f *fixture) {
 			shard := f.product()
 			_, err := f.Ledger.Install(f.ctx(), ledger.Allotment{Shard: shard, Available: 5, Limit: 1}, seq([]ledger.Mark{dead(f.claim(shard, "ann", 1, ""))}))
 			if !errors.Is(err, ledger.ErrBadCall) || !errors.Is(err, ledger.ErrNotExecuted) {
 				f.Errorf("%v", err)
 			}
 		}},
-		{"who has many dead orders at an install is sold nothing more, known keys are answered, and nobody else is concerned", func(f *fixture) {
+		{"a buyer with MaxReturned installed dead orders is refused, except for known keys; others can buy", func(f *fixture) {
 			shard := f.product()
 			var marks []ledger.Mark
 			for i := range 3 * ledger.MaxReturned {
@@ -80,7 +80,7 @@ func installStories() []story {
 				f.Errorf("known keys: %+v", result.Verdicts[:2])
 			}
 		}},
-		{"the same or a lower epoch changes nothing and is told what is there", func(f *fixture) {
+		{"an install of the same or a lower epoch changes nothing and returns the present one", func(f *fixture) {
 			shard := f.product()
 			shard.Epoch = 3
 			f.installed(shard, 10, 1)
@@ -130,7 +130,7 @@ func installStories() []story {
 				f.Errorf("transfers begin anew: %+v", transfer)
 			}
 		}},
-		{"the outbox is never touched", func(f *fixture) {
+		{"an install does not change the outbox", func(f *fixture) {
 			shard := f.sale(10, 1)
 			p := f.process(shard)
 			claim := f.claim(shard, "ann", 1, "")
@@ -142,7 +142,7 @@ func installStories() []story {
 				f.Errorf("entry %+v", got[0].Entry)
 			}
 		}},
-		{"marks of other products of the group are untouched", func(f *fixture) {
+		{"an install does not change marks of other products of the group", func(f *fixture) {
 			shoe42, shoe43 := f.sale(10, 2), f.product()
 			shoe43.Group = shoe42.Group
 			f.installed(shoe43, 10, 2)
@@ -243,7 +243,7 @@ func carriedKeys(f *fixture) {
 
 func openCloseStories() []story {
 	return []story{
-		{"open opens exactly this epoch", func(f *fixture) {
+		{"Open opens exactly this epoch", func(f *fixture) {
 			shard := f.product()
 			shard.Epoch = 3
 			if ok, err := f.Ledger.Open(f.ctx(), shard); err != nil || ok {
@@ -263,7 +263,7 @@ func openCloseStories() []story {
 			f.opened(shard)
 			f.opened(shard) // repeated
 		}},
-		{"close closes this epoch and lower ones, never a higher one", func(f *fixture) {
+		{"Close closes this epoch and lower ones, never a higher one", func(f *fixture) {
 			shard := f.product()
 			shard.Epoch = 3
 			f.closed(shard) // nothing is there
@@ -290,7 +290,7 @@ func openCloseStories() []story {
 
 func stateStories() []story {
 	return []story{
-		{"only exactly this epoch is set", func(f *fixture) {
+		{"SetState needs exactly this epoch", func(f *fixture) {
 			shard := f.product()
 			shard.Epoch = 3
 			if ok, err := f.Ledger.SetState(f.ctx(), shard, seckill.SalePaused, 1); err != nil || ok {
@@ -312,7 +312,7 @@ func stateStories() []story {
 				f.Errorf("%+v", got)
 			}
 		}},
-		{"a word that was held up does not undo a later one, until the next epoch", func(f *fixture) {
+		{"a delayed SetState does not undo a later one, until the next epoch", func(f *fixture) {
 			shard := f.sale(10, 5)
 			for _, step := range []struct {
 				state   seckill.SaleState
@@ -338,7 +338,7 @@ func stateStories() []story {
 				f.Errorf("a store that was set back cannot pause: %v, %v", ok, err)
 			}
 		}},
-		{"a pause that was answered sells nothing more, and resume sells again", func(f *fixture) {
+		{"after a pause nothing is sold, after a resume it is", func(f *fixture) {
 			shard := f.sale(10, 5)
 			p := f.process(shard)
 			for _, step := range []struct {

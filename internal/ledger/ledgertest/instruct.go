@@ -48,7 +48,7 @@ func instructStories() []story {
 	none := seckill.Instruction{}
 	pause, end := instruction(seckill.SalePaused, "pause-1"), instruction(seckill.SaleEnded, "end-1")
 	return []story{
-		{"an instruction stops the sale at once, and is kept with all that it says", func(f *fixture) {
+		{"an instruction stops the sale at once, and is kept with all fields", func(f *fixture) {
 			shard := f.sale(10, 5)
 			p := f.process(shard)
 			for _, step := range []struct {
@@ -60,7 +60,7 @@ func instructStories() []story {
 				p.codes(reserve(f.claim(shard, "ann", 1, "")), step.want)
 			}
 		}},
-		{"old news from the store do not reopen a sale whose instruction is kept", func(f *fixture) {
+		{"a delayed SetState does not reopen a sale with an instruction", func(f *fixture) {
 			shard := f.sale(10, 5)
 			f.instructed(shard, pause)
 			for _, state := range []seckill.SaleState{seckill.SaleOpen, seckill.SalePaused, seckill.SaleOpen} {
@@ -93,7 +93,7 @@ func instructStories() []story {
 			f.instructedBeside(shard, instruction(seckill.SalePaused, "pause-3"), end)
 			f.wants(shard, seckill.SaleEnded, end)
 		}},
-		{"who gives an instruction again learns which one is kept, and gets a new one kept when that is settled", func(f *fixture) {
+		{"a repeated instruction returns the kept one, and is kept after that is settled", func(f *fixture) {
 			shard, never := f.sale(10, 5), f.product()
 			again := instruction(seckill.SalePaused, "pause-2")
 			for _, at := range []ledger.Shard{shard, never} {
@@ -105,7 +105,7 @@ func instructStories() []story {
 			f.state(shard, seckill.SaleOpen)
 			f.wants(shard, seckill.SalePaused, again)
 		}},
-		{"an instruction is settled by its id alone, and the state stays until the store's is set", func(f *fixture) {
+		{"Settle needs the instruction's id, and the state stays until SetState", func(f *fixture) {
 			shard := f.sale(10, 5)
 			f.settled(shard, pause.ID) // the shard keeps none
 			f.instructed(shard, end)
@@ -118,7 +118,7 @@ func instructStories() []story {
 			f.instructed(shard, pause)
 			f.wants(shard, seckill.SalePaused, pause)
 		}},
-		{"a shard of any epoch keeps an instruction, and one that was never installed", func(f *fixture) {
+		{"a shard of any epoch, or never installed, keeps an instruction", func(f *fixture) {
 			shard := f.product()
 			f.settled(shard, pause.ID)
 			f.instructed(shard, pause)
@@ -135,7 +135,7 @@ func instructStories() []story {
 			f.settled(never, pause.ID)
 			f.wants(never, seckill.SaleOpen, none)
 		}},
-		{"what is no instruction is refused and changes nothing", func(f *fixture) {
+		{"an invalid instruction is refused and changes nothing", func(f *fixture) {
 			shard := f.sale(10, 5)
 			for _, in := range []seckill.Instruction{
 				none, instruction(seckill.SaleOpen, "resume"), instruction(seckill.SaleEnded+1, "more"), instruction(seckill.SalePaused, ""),

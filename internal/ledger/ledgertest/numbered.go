@@ -19,7 +19,7 @@ func numberedStories() []story {
 				f.Errorf("the refused call left %+v", got)
 			}
 		}},
-		{"a shard of another epoch answers the epoch that is there, before anything else", func(f *fixture) {
+		{"another epoch is checked first, and the present one returned", func(f *fixture) {
 			shard := f.product()
 			shard.Epoch = 5
 			f.install(shard, 10, 1) // closed, but the epoch is checked first
@@ -34,7 +34,7 @@ func numberedStories() []story {
 				f.Errorf("the refused calls left %+v", got)
 			}
 		}},
-		{"a closed shard answers closed and changes nothing, not even the record", func(f *fixture) {
+		{"a closed shard returns closed and changes nothing, not even the record", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			p.expect(ledger.OutcomeApplied, 1, 0, reserve(f.claim(p.shard, "ann", 1, "")))
 			f.closed(p.shard)
@@ -52,7 +52,7 @@ func numberedStories() []story {
 				f.Errorf("kept %v", got)
 			}
 		}},
-		{"seen above last: the ledger forgot what was heard, so it closes and says lost", func(f *fixture) {
+		{"seen above last closes the shard and returns lost", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			p.do(reserve(f.claim(p.shard, "ann", 1, "")))
 			if reply := p.expect(ledger.OutcomeLost, 3, 2, reserve(f.claim(p.shard, "ann", 1, ""))); reply.Epoch != 1 {
@@ -64,22 +64,22 @@ func numberedStories() []story {
 			p.expect(ledger.OutcomeClosed, 2, 1, nil)
 			f.process(p.shard).expect(ledger.OutcomeClosed, 1, 0, nil)
 		}},
-		{"a burn forgotten by a failover: an ask's number that was heard is missed too", func(f *fixture) {
+		{"a forgotten number of an answered ask returns lost", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			// Another ledger, which is gone, has answered the process's ask 1. This one has no
 			// record of it.
 			p.expect(ledger.OutcomeLost, 2, 1, reserve(f.claim(p.shard, "ann", 1, "")))
 		}},
-		{"lost is found before stale", func(f *fixture) {
+		{"lost is checked before stale", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			p.do(reserve(f.claim(p.shard, "ann", 1, "")))
 			p.expect(ledger.OutcomeLost, 1, 2, nil)
 		}},
-		{"a lane of nobody who heard something finds the loss by an ask", func(f *fixture) {
+		{"an unknown process with seen above 0 gets lost by an ask", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			p.expect(ledger.OutcomeLost, 9, 8, nil)
 		}},
-		{"a number that was used is stale, and is not applied again", func(f *fixture) {
+		{"a used number is stale, and is not applied again", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			claim := f.claim(p.shard, "ann", 1, "")
 			p.expect(ledger.OutcomeApplied, 1, 0, reserve(claim))
@@ -102,7 +102,7 @@ func numberedStories() []story {
 			}
 			p.expect(ledger.OutcomeApplied, 1, 0, reserve(f.claim(p.shard, "ann", 1, "")))
 		}},
-		{"a kept verdict is the result that the reply had", func(f *fixture) {
+		{"a kept verdict equals the result in the reply", func(f *fixture) {
 			p := f.process(f.sale(10, 2))
 			ann, bob := f.claim(p.shard, "ann", 2, "k"), f.claim(p.shard, "bob", 3, "")
 			first := p.expect(ledger.OutcomeApplied, 1, 0, reserve(ann, bob)).Result
@@ -119,7 +119,7 @@ func numberedStories() []story {
 				}
 			}
 		}},
-		{"an ask may skip numbers: what it skipped never happens", func(f *fixture) {
+		{"an ask may skip numbers, which then never happen", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			p.expect(ledger.OutcomeApplied, 1, 0, reserve(f.claim(p.shard, "ann", 1, "")))
 			// Number 2 is delayed. 3 is the ask.
@@ -132,7 +132,7 @@ func numberedStories() []story {
 			}
 			p.expect(ledger.OutcomeApplied, 4, 3, reserve(f.claim(p.shard, "ann", 1, "")))
 		}},
-		{"a late ask is stale: only the newest counts", func(f *fixture) {
+		{"a late ask is stale", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			p.expect(ledger.OutcomeApplied, 1, 0, reserve(f.claim(p.shard, "ann", 1, "")))
 			if got := kept(p.expect(ledger.OutcomeApplied, 3, 0, nil)); !slices.Equal(got, []uint64{1}) {
@@ -140,7 +140,7 @@ func numberedStories() []story {
 			}
 			p.expect(ledger.OutcomeStale, 2, 0, nil)
 		}},
-		{"a verdict evicted too early: asks do not drop what was not heard", func(f *fixture) {
+		{"an ask does not drop verdicts above seen", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			p.expect(ledger.OutcomeApplied, 1, 0, reserve(f.claim(p.shard, "ann", 1, "")))
 			for number := uint64(2); number < 6; number++ {
@@ -149,7 +149,7 @@ func numberedStories() []story {
 				}
 			}
 		}},
-		{"verdicts that were heard are dropped, by writes, asks, gaps and stales", func(f *fixture) {
+		{"verdicts up to seen are dropped, by writes, asks, gaps and stales", func(f *fixture) {
 			for name, drop := range map[string]func(p *process){
 				"write": func(p *process) {
 					p.expect(ledger.OutcomeApplied, 3, 1, reserve(f.claim(p.shard, "ann", 1, "")))
@@ -194,7 +194,7 @@ func numberedStories() []story {
 			p.expect(ledger.OutcomeStale, most-1, most-1, nil)
 			p.expect(ledger.OutcomeApplied, most, most-1, reserve(f.claim(p.shard, "ann", 1, "")))
 		}},
-		{"a call whose context is dead returns, and an ask tells what happened", func(f *fixture) {
+		{"a call with an ended context returns, and an ask shows its outcome", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			ctx, cancel := context.WithCancel(f.ctx())
 			cancel()
@@ -248,7 +248,7 @@ func heartbeatStories() []story {
 		return outcomes
 	}
 	return []story{
-		{"every beat has its outcome", func(f *fixture) {
+		{"every beat gets an outcome", func(f *fixture) {
 			good, shut, old := f.process(f.sale(1, 1)), f.process(f.sale(1, 1)), f.process(f.sale(1, 1))
 			good.do(reserve(f.claim(good.shard, "ann", 1, "")))
 			f.closed(shut.shard)
@@ -268,7 +268,7 @@ func heartbeatStories() []story {
 				f.Error("no beats have outcomes")
 			}
 		}},
-		{"an idle lane finds a loss by its beat, and the shard closes", func(f *fixture) {
+		{"a beat reports a loss, and the shard closes", func(f *fixture) {
 			p := f.process(f.sale(3, 1))
 			other := f.sale(3, 1)
 			p.do(reserve(f.claim(p.shard, "ann", 1, "")))

@@ -20,7 +20,7 @@ func reserveStories() []story {
 				f.Errorf("%+v", got)
 			}
 		}},
-		{"claims of a batch are decided in order, each upon those before it", func(f *fixture) {
+		{"claims of a batch are decided in order, each after those before it", func(f *fixture) {
 			p := f.process(f.sale(4, 2))
 			ann, bob, cat := f.claim(p.shard, "ann", 1, ""), f.claim(p.shard, "bob", 2, ""), f.claim(p.shard, "cat", 1, "")
 			result := p.codes(reserve(
@@ -36,7 +36,7 @@ func reserveStories() []story {
 				f.Errorf("%+v", result)
 			}
 		}},
-		{"a quantity above what is free is sold out, and a smaller one is not", func(f *fixture) {
+		{"a quantity above the free units is sold out, and a smaller one is not", func(f *fixture) {
 			p := f.process(f.sale(2, 5))
 			p.codes(reserve(f.claim(p.shard, "ann", 3, "")), ledger.VerdictSoldOut)
 			p.codes(reserve(f.claim(p.shard, "ann", 2, "")), ledger.VerdictAccepted)
@@ -83,7 +83,7 @@ func reserveStories() []story {
 			p.codes(release(small), ledger.VerdictReleased)
 			q.codes(reserve(f.claim(shoe43, "ann", 1, "")), ledger.VerdictAccepted)
 		}},
-		{"products that share no group share no limit and no keys", func(f *fixture) {
+		{"products of different groups share no limit and no keys", func(f *fixture) {
 			p, q := f.process(f.sale(10, 1)), f.process(f.sale(10, 1))
 			p.codes(reserve(f.claim(p.shard, "ann", 1, "k")), ledger.VerdictAccepted)
 			q.codes(reserve(f.claim(q.shard, "ann", 1, "k")), ledger.VerdictAccepted)
@@ -102,7 +102,7 @@ func reserveStories() []story {
 				f.Errorf("%+v", got)
 			}
 		}},
-		{"a delayed original buys again after a cancel: keys outlive the release", func(f *fixture) {
+		{"a delayed claim does not buy again after a release, because keys are kept", func(f *fixture) {
 			p := f.process(f.sale(10, 1))
 			first := f.claim(p.shard, "ann", 1, "k")
 			p.codes(reserve(first), ledger.VerdictAccepted)
@@ -113,7 +113,7 @@ func reserveStories() []story {
 			}
 			p.codes(reserve(f.claim(p.shard, "ann", 1, "other")), ledger.VerdictAccepted)
 		}},
-		{"a key repeated within one batch gives the first of them", func(f *fixture) {
+		{"a key repeated within one batch returns the first order", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			first := f.claim(p.shard, "ann", 1, "k")
 			result := p.codes(reserve(first, f.claim(p.shard, "ann", 1, "k")), ledger.VerdictAccepted, ledger.VerdictRepeated)
@@ -121,12 +121,12 @@ func reserveStories() []story {
 				f.Errorf("%+v", result)
 			}
 		}},
-		{"a key is known from its acceptance, not from a refusal", func(f *fixture) {
+		{"a key of a refused claim is not known", func(f *fixture) {
 			p := f.process(f.sale(1, 5))
 			p.codes(reserve(f.claim(p.shard, "ann", 2, "k")), ledger.VerdictSoldOut)
 			p.codes(reserve(f.claim(p.shard, "ann", 1, "k")), ledger.VerdictAccepted)
 		}},
-		{"an order number that is held is repeated, also within one batch", func(f *fixture) {
+		{"the number of a live order is repeated, also within one batch", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			claim := f.claim(p.shard, "ann", 1, "")
 			result := p.codes(reserve(claim, claim), ledger.VerdictAccepted, ledger.VerdictRepeated)
@@ -138,7 +138,7 @@ func reserveStories() []story {
 				f.Errorf("%+v", result)
 			}
 		}},
-		{"repeated is found before paused, paused before the limit, the limit before sold out", func(f *fixture) {
+		{"verdicts are checked in order: repeated, paused, limit, sold out", func(f *fixture) {
 			p := f.process(f.sale(1, 1))
 			first := f.claim(p.shard, "ann", 1, "k")
 			p.codes(reserve(first), ledger.VerdictAccepted)
@@ -151,7 +151,7 @@ func reserveStories() []story {
 			f.state(p.shard, seckill.SaleEnded)
 			p.codes(over(), ledger.VerdictRepeated, ledger.VerdictEnded, ledger.VerdictEnded)
 		}},
-		{"shards of one product are apart: stock, and marks of their own buyers", func(f *fixture) {
+		{"shards of one product have their own stock and marks", func(f *fixture) {
 			left := f.sale(1, 1)
 			right := left
 			right.Index = 1
@@ -183,7 +183,7 @@ func home(shard ledger.Shard, n int) string {
 
 func outboxStories() []story {
 	return []story{
-		{"a batch makes one entry, with exactly the accepted claims and all that the worker needs", func(f *fixture) {
+		{"a batch makes one entry, with exactly the accepted claims and the data for the worker", func(f *fixture) {
 			shoe42 := f.sale(2, 2)
 			shard := f.product()
 			shard.Group, shard.Index, shard.Epoch = shoe42.Group, 1, 7
@@ -276,7 +276,7 @@ func heldStories() []story {
 		return holdings
 	}
 	return []story{
-		{"live orders only, newest first, of this product", func(f *fixture) {
+		{"Held lists live orders of this product, newest first", func(f *fixture) {
 			shoe42, shoe43 := f.sale(10, 9), f.product()
 			if got := held(f, shoe43, "ann"); len(got) != 0 {
 				f.Errorf("a shard that is not there holds %+v", got)
@@ -298,7 +298,7 @@ func heldStories() []story {
 				f.Errorf("Ann holds %+v", got)
 			}
 		}},
-		{"the entry that carries the order, with its claim alone, until it is acknowledged", func(f *fixture) {
+		{"Held returns the order's entry with its claim alone, until it is acknowledged", func(f *fixture) {
 			p := f.process(f.sale(10, 9))
 			ann, bob := f.claim(p.shard, "ann", 2, "k"), f.claim(p.shard, "bob", 1, "")
 			w := reserve(bob, ann)

@@ -58,7 +58,7 @@ func transferStories() []story {
 	record := ledger.Transfer{Peer: 1, N: 1, ID: 71, Units: 4}
 	said := ledger.Transfer{Peer: 0, N: 1, ID: 71}
 	return []story{
-		{"units go from one shard to the other in three steps", func(f *fixture) {
+		{"units move from one shard to another in three steps", func(f *fixture) {
 			donor, receiver := f.pair(10, 0)
 			donor.transfer(debit, record)
 			donor.figures(ledger.Figures{Allotted: 10, Available: 6, Sent: 4,
@@ -71,21 +71,21 @@ func transferStories() []story {
 			donor.transfer(ledger.Debit{To: 1, N: 2, ID: 72, Units: 1}, ledger.Transfer{Peer: 1, N: 2, ID: 72, Units: 1})
 			receiver.transfer(ledger.Credit{From: 0, N: 2, ID: 72, Units: 1}, ledger.Transfer{Peer: 0, N: 2, ID: 72})
 		}},
-		{"a debit takes what is free, at most what was asked", func(f *fixture) {
+		{"a debit takes free units, at most Units", func(f *fixture) {
 			donor, _ := f.pair(3, 0)
 			donor.do(reserve(f.claim(donor.shard, home(donor.shard, 0), 1, "")))
 			donor.transfer(debit, ledger.Transfer{Peer: 1, N: 1, ID: 71, Units: 2})
 			donor.figures(ledger.Figures{Allotted: 3, Marked: 1, Orders: 1, Sent: 2,
 				Out: []ledger.Transfer{{Peer: 1, N: 1, ID: 71, Units: 2}}, LastOut: []ledger.Transfer{{Peer: 1, N: 1}}})
 		}},
-		{"a debit of nothing opens no record: its number stays free", func(f *fixture) {
+		{"a debit of no unit opens no record, and its number stays free", func(f *fixture) {
 			donor, _ := f.pair(0, 0)
 			donor.transfer(debit, ledger.Transfer{Peer: 1})
 			donor.figures(ledger.Figures{})
 			donor.do(ledger.StockChange{ID: "up", Delta: 4})
 			donor.transfer(debit, record)
 		}},
-		{"a debit repeated, late, or ahead of its number tells the record and takes nothing", func(f *fixture) {
+		{"a repeated, late or early debit returns the record and takes nothing", func(f *fixture) {
 			donor, _ := f.pair(10, 0)
 			donor.transfer(ledger.Debit{To: 1, N: 2, ID: 70, Units: 4}, ledger.Transfer{Peer: 1})
 			donor.transfer(debit, record)
@@ -97,7 +97,7 @@ func transferStories() []story {
 			donor.transfer(ledger.Debit{To: 1, N: 3, ID: 73, Units: 4}, ledger.Transfer{Peer: 1, N: 1})
 			donor.figures(ledger.Figures{Allotted: 10, Available: 6, Sent: 4, LastOut: []ledger.Transfer{record}})
 		}},
-		{"a credit repeated or late arrives once", func(f *fixture) {
+		{"a repeated or late credit arrives once", func(f *fixture) {
 			_, receiver := f.pair(10, 0)
 			for range 3 {
 				receiver.transfer(credit, said)
@@ -108,11 +108,11 @@ func transferStories() []story {
 			receiver.transfer(credit, second)
 			receiver.figures(ledger.Figures{Available: 5, Received: 5, In: []ledger.Transfer{second}})
 		}},
-		{"a receiver that forgot a credit: a number ahead is lost", func(f *fixture) {
+		{"a credit with a number ahead is lost: the receiver forgot one", func(f *fixture) {
 			_, receiver := f.pair(10, 0)
 			receiver.lost(ledger.Credit{From: 0, N: 2, ID: 72, Units: 4})
 		}},
-		{"a clear repeated or late is ignored", func(f *fixture) {
+		{"a repeated or late clear is ignored", func(f *fixture) {
 			donor, _ := f.pair(10, 0)
 			donor.do(debit)
 			donor.do(clear)
@@ -122,22 +122,22 @@ func transferStories() []story {
 			donor.figures(ledger.Figures{Allotted: 10, Available: 4, Sent: 6,
 				Out: []ledger.Transfer{{Peer: 1, N: 2, ID: 72, Units: 2}}, LastOut: []ledger.Transfer{{Peer: 1, N: 2}}})
 		}},
-		{"a donor that forgot a debit: a clear above its last is lost", func(f *fixture) {
+		{"a clear with a number ahead is lost: the donor forgot a debit", func(f *fixture) {
 			donor, _ := f.pair(10, 0)
 			donor.lost(clear)
 		}},
-		{"a donor that forgot a debit and made another: the same number under another id is lost", func(f *fixture) {
+		{"a clear with another id is lost: the donor forgot a debit and made another", func(f *fixture) {
 			donor, _ := f.pair(10, 0)
 			donor.do(debit)
 			donor.lost(ledger.Clear{To: 1, N: 1, ID: 99})
 		}},
-		{"the same number under another id is lost also when the record is cleared", func(f *fixture) {
+		{"a clear with another id is lost, also after the record was cleared", func(f *fixture) {
 			donor, _ := f.pair(10, 0)
 			donor.do(debit)
 			donor.do(clear)
 			donor.lost(ledger.Clear{To: 1, N: 1, ID: 99})
 		}},
-		{"the two directions and further peers are counted apart", func(f *fixture) {
+		{"both directions, and other peers, have their own numbers", func(f *fixture) {
 			left, right := f.pair(10, 10)
 			left.transfer(debit, record)
 			left.transfer(ledger.Debit{To: 2, N: 1, ID: 81, Units: 1}, ledger.Transfer{Peer: 2, N: 1, ID: 81, Units: 1})

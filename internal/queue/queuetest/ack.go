@@ -34,7 +34,7 @@ func ackStories() []story {
 			defer b.leave()
 			f.same(b.receiveN(1), entries[1])
 		}},
-		{"ack is idempotent, and ignores ids that it does not know", func(f *fixture) {
+		{"Ack is idempotent, and ignores unknown ids", func(f *fixture) {
 			product := f.product()
 			entries := f.publishMany(product, 2)
 			c := f.join()
@@ -52,7 +52,7 @@ func ackStories() []story {
 			c.nack(got[1])
 			f.same(c.receiveN(1), entries[1])
 		}},
-		{"an ack by a consumer that lost the entry to another counts", func(f *fixture) {
+		{"an Ack by a consumer that lost the entry to another counts", func(f *fixture) {
 			// The store has the entry, so any consumer may acknowledge it.
 			product := f.product()
 			f.publish(product, 1)
@@ -72,7 +72,7 @@ func ackStories() []story {
 
 func witnessStories() []story {
 	return []story{
-		{"an entry that is there, delivered or acknowledged, is a good witness", func(f *fixture) {
+		{"an entry in the queue, delivered or acknowledged, is a valid witness", func(f *fixture) {
 			product := f.product()
 			f.publishMany(product, 3)
 			c := f.join()
@@ -83,7 +83,7 @@ func witnessStories() []story {
 			f.check(c.Ack(f.ctx(), got[2:], got[2].ID), "ack under its own witness")
 			f.wantStats(product, queue.Stats{})
 		}},
-		{"trimming spares the highest witness", func(f *fixture) {
+		{"trimming keeps the highest witness", func(f *fixture) {
 			product := f.product()
 			c := f.join()
 			defer c.leave()
@@ -96,7 +96,7 @@ func witnessStories() []story {
 				f.check(c.Ack(f.ctx(), c.receiveN(1), highest), "ack under the old witness")
 			}
 		}},
-		{"a lost stretch: a witness that the queue does not have is lost, and nothing changes", func(f *fixture) {
+		{"Ack with a witness that the queue does not have is ErrLost and changes nothing", func(f *fixture) {
 			product := f.product()
 			entries := f.publishMany(product, 2)
 			c := f.join()
@@ -147,7 +147,7 @@ func witnessStories() []story {
 			f.reopen()
 			f.wantHighest(stream, got[1].ID)
 		}},
-		{"an empty witness says nothing", func(f *fixture) {
+		{"an empty witness is always valid", func(f *fixture) {
 			f.publish(f.product(), 1)
 			c := f.join()
 			defer c.leave()
@@ -183,7 +183,7 @@ func statsStories() []story {
 			f.wantStats(phone, queue.Stats{Entries: 1, Reservations: 1, Oldest: third.At})
 			f.wantStats(0, queue.Stats{Entries: 2, Reservations: 2, Oldest: second.At})
 		}},
-		{"a product is waiting until all of its entries are acknowledged", func(f *fixture) {
+		{"a product waits until all of its entries are acknowledged", func(f *fixture) {
 			f.wantWaiting()
 			phone, shoe := f.product(), f.product()
 			f.publishMany(phone, 2)
@@ -243,7 +243,7 @@ func (f *fixture) wantWaiting(want ...uint32) {
 
 func durableStories() []story {
 	return []story{
-		{"what was not acknowledged is delivered after a restart, oldest first, the rest is not", func(f *fixture) {
+		{"after a restart only unacknowledged entries are delivered, oldest first", func(f *fixture) {
 			product := f.product()
 			entries := f.publishMany(product, 4)
 			c := f.join()
@@ -261,7 +261,7 @@ func durableStories() []story {
 				}
 			}
 		}},
-		{"ids are not used again after a restart, and ids of before are still known", func(f *fixture) {
+		{"after a restart ids are not reused, and old ids are still known", func(f *fixture) {
 			product := f.product()
 			f.publishMany(product, 2)
 			c := f.join()

@@ -12,7 +12,7 @@ import (
 
 func deliverStories() []story {
 	return []story{
-		{"an entry arrives as it was written, under an id", func(f *fixture) {
+		{"an entry arrives as it was published, with an id", func(f *fixture) {
 			entry := f.publish(f.product(), 1, 3, 2)
 			c := f.join()
 			defer c.leave()
@@ -44,7 +44,7 @@ func deliverStories() []story {
 				f.same(got[product], entries...)
 			}
 		}},
-		{"receive waits for an entry", func(f *fixture) {
+		{"Receive waits for an entry", func(f *fixture) {
 			c := f.join()
 			defer c.leave()
 			came := make(chan []queue.Delivery, 1)
@@ -58,7 +58,7 @@ func deliverStories() []story {
 			entry := f.publish(f.product(), 1)
 			f.same(<-came, entry)
 		}},
-		{"receive returns the context's error when there was nothing", func(f *fixture) {
+		{"Receive returns the context's error if there was no entry", func(f *fixture) {
 			c := f.join()
 			defer c.leave()
 			c.nothing()
@@ -100,7 +100,7 @@ func deliverStories() []story {
 			other.nothing()
 			holder.nothing()
 		}},
-		{"many consumers share the entries, each delivered once", func(f *fixture) {
+		{"many consumers share the entries, each of which is delivered once", func(f *fixture) {
 			const consumers, entries = 4, 60
 			product := f.product()
 			var mu sync.Mutex
@@ -151,7 +151,7 @@ func deliverStories() []story {
 
 func handBackStories() []story {
 	return []story{
-		{"what is nacked is delivered again at once, to anyone, oldest first", func(f *fixture) {
+		{"nacked entries are delivered again at once, to any consumer, oldest first", func(f *fixture) {
 			product := f.product()
 			entries := f.publishMany(product, 4)
 			a, b := f.join(), f.join()
@@ -171,7 +171,7 @@ func handBackStories() []story {
 			a.nack(got[2])
 			f.same(a.receiveN(1), entries[2])
 		}},
-		{"a nack of unknown, acknowledged or foreign ids takes nothing from anyone", func(f *fixture) {
+		{"a Nack of unknown, acknowledged or foreign ids changes nothing", func(f *fixture) {
 			f.publishMany(f.product(), 2)
 			a, b := f.join(), f.join()
 			defer a.leave()
@@ -183,7 +183,7 @@ func handBackStories() []story {
 			f.check(b.Nack(f.ctx(), []queue.ID{unknown, got[0].ID}), "nack")
 			b.nothing()
 		}},
-		{"close hands back what is not acknowledged", func(f *fixture) {
+		{"Close returns unacknowledged entries to the queue", func(f *fixture) {
 			entries := f.publishMany(f.product(), 3)
 			a, b := f.join(), f.join()
 			defer b.leave()
@@ -193,7 +193,7 @@ func handBackStories() []story {
 			again := b.receiveN(2)
 			f.same(again, entries[1], entries[2])
 		}},
-		{"close ends a receive that waits in another goroutine", func(f *fixture) {
+		{"Close ends a Receive that waits in another goroutine", func(f *fixture) {
 			c := f.join()
 			ended := make(chan error, 1)
 			go func() {
@@ -209,7 +209,7 @@ func handBackStories() []story {
 			entry := f.publish(f.product(), 1)
 			f.same(other.receiveN(1), entry)
 		}},
-		{"a name may be used again after its bearer left", func(f *fixture) {
+		{"a name may be used again after its consumer was closed", func(f *fixture) {
 			name := "queuetest-phoenix"
 			for range 2 {
 				joined, err := f.Queue.Consumer(f.ctx(), name)
@@ -222,7 +222,7 @@ func handBackStories() []story {
 				c.leave()
 			}
 		}},
-		{"what a silent consumer holds goes to another", func(f *fixture) {
+		{"entries of a silent consumer go to another", func(f *fixture) {
 			if f.SilentAfter == 0 {
 				f.Skip("only closing and a restart count here")
 			}
@@ -241,7 +241,7 @@ func handBackStories() []story {
 			f.check(err, "receive")
 			f.same(got, entry)
 		}},
-		{"a consumer that lives keeps what it holds while nobody calls it", func(f *fixture) {
+		{"a live consumer keeps its entries without calls", func(f *fixture) {
 			if f.Mortal == nil {
 				f.Skip("a consumer that is not called says nothing here")
 			}

@@ -41,7 +41,7 @@ func findStories() []story {
 				f.absent(d.Entry.ProductID, d.Entry.Claims[0].OrderNo)
 			}
 		}},
-		{"a search goes as far as it may", func(f *fixture) {
+		{"Find searches at most most entries", func(f *fixture) {
 			product := f.product()
 			entries := f.publishMany(product, 150)
 			for _, at := range []int{0, 63, 64, 65, 127, 128, 149} {
@@ -54,7 +54,7 @@ func findStories() []story {
 				}
 			}
 		}},
-		{"a number in another's text is not found", func(f *fixture) {
+		{"a number inside another claim's text is not found", func(f *fixture) {
 			product := f.product()
 			no := seckill.NewOrderNo(start, product, 1<<40)
 			entry := seckill.Entry{
@@ -68,7 +68,7 @@ func findStories() []story {
 				f.Error("what is behind it was not found")
 			}
 		}},
-		{"entries that are not acknowledged are read, whoever holds them", func(f *fixture) {
+		{"Unacknowledged reads unacknowledged entries of all consumers", func(f *fixture) {
 			phone, shoe := f.product(), f.product()
 			want := []seckill.Entry{f.publish(phone, 1, 2), f.publish(phone, 3)}
 			f.publish(shoe, 1)
@@ -84,11 +84,11 @@ func findStories() []story {
 			f.unacknowledged(shoe)
 			f.unacknowledged(f.product())
 		}},
-		{"any number of entries that are not acknowledged is read, in order", func(f *fixture) {
+		{"Unacknowledged reads any number of entries, in order", func(f *fixture) {
 			product := f.product()
 			f.unacknowledged(product, f.publishMany(product, 150)...)
 		}},
-		{"reading what is not acknowledged ends with the reader's error", func(f *fixture) {
+		{"Unacknowledged ends with the error of see", func(f *fixture) {
 			product := f.product()
 			f.publishMany(product, 3)
 			seen, full := 0, errors.New("full")

@@ -8,7 +8,7 @@ import (
 
 func waitStories() []story {
 	return []story{
-		{"an entry waits until it is acknowledged, whoever holds it", func(f *fixture) {
+		{"an entry waits until it is acknowledged, whichever consumer has it", func(f *fixture) {
 			product := f.product()
 			f.publishMany(product, 3)
 			relay := f.joinRelay()
@@ -38,7 +38,7 @@ func waitStories() []story {
 			f.waits(c, []queue.Delivery{real, number, tag, stream, of}, queue.Waiting, queue.Gone, queue.Gone, queue.Gone, queue.Gone)
 			c.ack(real)
 		}},
-		{"a worker acknowledges copies of what a relay holds, with the right figures", func(f *fixture) {
+		{"a worker acknowledges copies of a relay's entries, with the right figures", func(f *fixture) {
 			product := f.product()
 			f.publish(product, 1, 2)
 			last := f.publish(product, 3)

@@ -118,36 +118,36 @@ func stories() []story {
 
 func bringStories() []story {
 	return []story{
-		{"half of the richest is taken", []int64{0, 4, 10}, func(f *fixture) {
+		{"half of the units of the richest shard is taken", []int64{0, 4, 10}, func(f *fixture) {
 			f.bring(0, 1, 5)
 			f.available(5, 4, 5)
 		}},
-		{"no less is taken than is missing, from several if need be", []int64{1, 4, 6}, func(f *fixture) {
+		{"no less than the missing units is taken, from several shards if needed", []int64{1, 4, 6}, func(f *fixture) {
 			f.bring(0, 10, 10)
 			f.available(10, 1, 0)
 		}},
-		{"what is free nowhere is not brought", []int64{0, 0, 1}, func(f *fixture) {
+		{"units that exist nowhere are not brought", []int64{0, 0, 1}, func(f *fixture) {
 			f.bring(0, 2, 1)
 			f.bring(0, 2, 1)
 			f.available(1, 0, 0)
 		}},
-		{"a process that died after its debit is finished by who wants the units", []int64{0, 0, 9}, func(f *fixture) {
+		{"a transfer of a process that died after its debit is finished by another", []int64{0, 0, 9}, func(f *fixture) {
 			f.dieMoving(0, 9, upToDebit)
 			f.bring(0, 1, 9)
 			f.available(9, 0, 0)
 		}},
-		{"a process that died after its credit is finished, and nothing arrives twice", []int64{0, 0, 9}, func(f *fixture) {
+		{"a transfer of a process that died after its credit is finished without doubling units", []int64{0, 0, 9}, func(f *fixture) {
 			f.dieMoving(0, 9, upToCredit)
 			f.bring(0, 1, 9)
 			f.available(9, 0, 0)
 		}},
-		{"units on a dead process's way to another shard are found", []int64{0, 0, 9}, func(f *fixture) {
+		{"units in transit of a dead process are found", []int64{0, 0, 9}, func(f *fixture) {
 			f.dieMoving(1, 9, upToDebit)
 			f.bring(0, 3, 0)
 			f.bring(0, 3, 5)
 			f.available(5, 4, 0)
 		}},
-		{"what is left open is finished by a round", []int64{0, 8, 9, 0}, func(f *fixture) {
+		{"a round of Finisher finishes open transfers", []int64{0, 8, 9, 0}, func(f *fixture) {
 			f.dieMoving(0, 9, upToDebit)
 			f.dieMoving(3, 8, upToCredit)
 			other := &seckill.Product{ID: f.terms.ID, Shards: 1, Epoch: 1}
@@ -156,7 +156,7 @@ func bringStories() []story {
 			f.available(9, 0, 0, 8)
 			f.must(finisher.Round(f.Context()))
 		}},
-		{"a transfer of two processes at once happens once", []int64{0, 9}, func(f *fixture) {
+		{"a transfer by two processes at once happens once", []int64{0, 9}, func(f *fixture) {
 			seen := f.survey()
 			f.bring(0, 9, 9)
 			have, err := f.mover.Bring(f.Context(), f.terms, seen, 0, 9) // by the old survey
@@ -196,7 +196,7 @@ func bringStories() []story {
 
 func proofStories() []story {
 	return []story{
-		{"units in transit are free", []int64{0, 9}, func(f *fixture) {
+		{"units in transit count as unsold", []int64{0, 9}, func(f *fixture) {
 			f.dieMoving(0, 9, upToDebit)
 			if free := f.survey().Free(); free != 9 {
 				f.Errorf("%d free, want 9", free)
@@ -206,7 +206,7 @@ func proofStories() []story {
 				f.Errorf("%d free after arrival, want 9", free)
 			}
 		}},
-		{"two passes at rest are a proof", []int64{1, 2}, func(f *fixture) {
+		{"two surveys without changes are a proof", []int64{1, 2}, func(f *fixture) {
 			f.sell(0, 1)
 			f.sell(1, 2)
 			seen := f.survey()
@@ -215,20 +215,20 @@ func proofStories() []story {
 			}
 			f.proven(seen, true)
 		}},
-		{"a transfer and a sale between the passes do not spoil a proof", []int64{1, 2}, func(f *fixture) {
+		{"a transfer and a sale between the surveys leave the proof valid", []int64{1, 2}, func(f *fixture) {
 			seen := f.survey()
 			f.bring(0, 2, 2)
 			f.sell(0, 2)
 			f.proven(seen, true)
 		}},
-		{"a unit that came back between the passes does", []int64{1, 2}, func(f *fixture) {
+		{"a unit returned between the surveys invalidates the proof", []int64{1, 2}, func(f *fixture) {
 			order := f.sell(1, 2)
 			seen := f.survey()
 			f.giveBack(1, order)
 			f.sell(1, 2)
 			f.proven(seen, false)
 		}},
-		{"units that were added between the passes do", []int64{1, 2}, func(f *fixture) {
+		{"units added between the surveys invalidate the proof", []int64{1, 2}, func(f *fixture) {
 			seen := f.survey()
 			f.change("up", 1)
 			f.sell(0, 2)

@@ -24,7 +24,7 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Ledger) {
 	for _, story := range stories() {
 		t.Run(story.name, func(t *testing.T) { story.tell(s.fixture(t, story.stock...)) })
 	}
-	t.Run("in any order, with processes that die", func(t *testing.T) {
+	t.Run("random order of steps, with processes that die", func(t *testing.T) {
 		for seed := range uint64(runs) {
 			play(s.fixture(t, 3, 0, 5, 1), seed)
 		}
