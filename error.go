@@ -44,7 +44,7 @@ var codeTable = [...]codeInfo{
 	{CodeSoldOut, 409, "Sold out.", "已售罄"},
 	{CodeAlreadyPurchased, 409, "This is more than one person may buy.", "超出每人限购数量"},
 	{CodeWrongState, 409, "This is not possible in the present state.", "当前状态不允许此操作"},
-	{CodeNotTest, 409, "This is no test product.", "这不是测试商品"},
+	{CodeNotTest, 409, "This is not a test product.", "这不是测试商品"},
 	{CodeEnded, 410, "The sale has ended.", "活动已结束"},
 	{CodeRateLimited, 429, "Too many requests, please slow down.", "请求过于频繁，请稍后再试"},
 	{CodeBusy, 503, "The system is busy, please try again shortly.", "系统繁忙，请稍后重试"},

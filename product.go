@@ -239,7 +239,7 @@ func checkImageURL(text string) error {
 func (p *Product) CheckDelete() error {
 	switch {
 	case !p.Test:
-		return Errorf(CodeNotTest, "product %d is no test; a real product is not deleted", p.ID)
+		return Errorf(CodeNotTest, "product %d is not a test product; a real product cannot be deleted", p.ID)
 	case p.State != SaleEnded:
 		return Errorf(CodeWrongState, "the sale of product %d has not ended: end it first", p.ID)
 	case p.Rebuilding:

@@ -45,7 +45,7 @@ const (
 var (
 	errNumbersSpent = errors.New("the lane has used up its numbers")
 	// errNeverHappened comes with ErrNotApplied.
-	errNeverHappened = errors.New("the ledger has no verdict of it")
+	errNeverHappened = errors.New("the ledger has no verdict for it")
 )
 
 // LaneOptions configure a lane. The zero value works.
@@ -149,7 +149,7 @@ func (l *Lane) Do(ctx context.Context, w Write) (Result, error) {
 	defer l.leave()
 	if l.owed != 0 {
 		if err := l.settleBefore(ctx); l.owed != 0 {
-			return Result{}, notApplied(fmt.Errorf("settle the call before: %w", err))
+			return Result{}, notApplied(fmt.Errorf("settle the previous call: %w", err))
 		}
 	}
 	result, err := l.send(ctx, w)

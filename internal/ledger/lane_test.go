@@ -368,11 +368,11 @@ func TestLane_OnReplyReportsWhetherTheLedgerAnswers(t *testing.T) {
 		want  []bool
 	}{
 		"an answer":                         {nil, []bool{true}},
-		"an answer of no":                   {[]step{say(ledger.OutcomeGap, 1)}, []bool{true, true}},
+		"a refusal":                         {[]step{say(ledger.OutcomeGap, 1)}, []bool{true, true}},
 		"a reply that was lost, and an ask": {[]step{loseReply}, []bool{true}},
 		"not executed":                      {[]step{notExecuted}, []bool{false}},
 		"a reply that does not come":        {[]step{slowReply(5 * time.Second)}, []bool{false, true}},
-		"a call that is itself at fault":    {[]step{badCall}, nil},
+		"a bad call":                        {[]step{badCall}, nil},
 		"asks that fail":                    {[]step{loseReply, loseRequest, loseRequest}, []bool{false, false, true}},
 	}
 	for name, tt := range tests {

@@ -84,7 +84,7 @@ func (l *Ledger) compactor() {
 			return
 		}
 		if err := l.Compact(ctx); err != nil && ctx.Err() == nil {
-			l.log.Warn("compaction of the journal failed; it is tried again when the journal has grown", "error", err)
+			l.log.Warn("compaction of the journal failed; it is retried when the journal has grown", "error", err)
 		}
 	}
 }

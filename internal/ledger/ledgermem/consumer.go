@@ -65,7 +65,7 @@ func (q *outboxQueue) Find(ctx context.Context, product uint32, no seckill.Order
 func (q *outboxQueue) Unacknowledged(ctx context.Context, product uint32, see func(seckill.Entry) error) error {
 	for entry, err := range q.oldest(ctx, product, math.MaxInt) {
 		if err != nil {
-			return fmt.Errorf("read what waits: %w", err)
+			return fmt.Errorf("read unacknowledged entries: %w", err)
 		}
 		if err := see(entry); err != nil {
 			return err

@@ -79,15 +79,15 @@ func TestOpen_FailsOnADamagedJournal(t *testing.T) {
 		spoil      func(*testing.T, string)
 	}{
 		{"a body with a changed byte", "row 5: checksum", run("UPDATE journal SET body = zeroblob(length(body)) WHERE seq = 5")},
-		{"a body under another number", "row 5: checksum", run("UPDATE journal SET body = (SELECT body FROM journal WHERE seq = 6) WHERE seq = 5")},
+		{"a body with another number", "row 5: checksum", run("UPDATE journal SET body = (SELECT body FROM journal WHERE seq = 6) WHERE seq = 5")},
 		{"a missing row", "row 6: rows 5 to 5 are missing", run("DELETE FROM journal WHERE seq = 5")},
 		{"an unknown kind", "row 5: unknown kind 77", run("UPDATE journal SET kind = 77 WHERE seq = 5")},
 		{"another kind", "row 5: checksum", run("UPDATE journal SET kind = 2, acked = 1 WHERE seq = 5")},
 		{"an acknowledgement that is none", "row 5: unknown acknowledgement", run("UPDATE journal SET acked = 3 WHERE seq = 5")},
 		{"a missing snapshot of figures", "never installed", run("DELETE FROM snapshot WHERE stripe = -1")},
 		{"a missing stripe", "marks hold", run("DELETE FROM snapshot WHERE stripe = 0")},
-		{"a snapshot under another number", "checksum", run("UPDATE snapshot SET seq = seq + 1")},
-		{"a witness that is gone", "confirmed is missing", run("UPDATE meta SET witness_seq = 999")},
+		{"a snapshot with another number", "checksum", run("UPDATE snapshot SET seq = seq + 1")},
+		{"a missing witness", "confirmed is missing", run("UPDATE meta SET witness_seq = 999")},
 		{"a missing meta row", "meta row is missing", run("DELETE FROM meta; CREATE TRIGGER keep BEFORE INSERT ON meta BEGIN SELECT RAISE(IGNORE); END")},
 		{"a truncated file", "damaged", truncate(5 * pageBytes)},
 		{"a file cut in a page", "damaged", truncate(2*pageBytes + 100)},
@@ -108,7 +108,7 @@ func TestOpen_FailsOnADamagedJournal(t *testing.T) {
 			}
 			var damage *DamageError
 			if !errors.As(err, &damage) || damage.Path != path || !strings.Contains(err.Error(), "restore the file") {
-				t.Fatalf("not a damage that says where and what to do: %v", err)
+				t.Fatalf("the error does not say where the damage is and what to do: %v", err)
 			}
 			if !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v\ndoes not say %q", err, c.says)
@@ -136,7 +136,7 @@ func TestLoad_ImpossibleEffectIsDamage(t *testing.T) {
 		"an effect of another epoch": {rowSwitch, func(seq uint64) []byte {
 			return encodeSwitch(seq, rowHead{key: head.key, epoch: 2}, true, 0)
 		}},
-		"an install that is there already": {rowInstall, func(seq uint64) []byte {
+		"an install that was applied already": {rowInstall, func(seq uint64) []byte {
 			a := ledger.Allotment{Shard: ledger.Shard{Product: 1, Group: 1, Epoch: 1}}
 			return encodeInstall(seq, &newEpoch{Allotment: a, stripes: make([]stripe, 1)})
 		}},

@@ -102,7 +102,7 @@ func gather(a ledger.Allotment, marks iter.Seq2[ledger.Mark, error]) (*newEpoch,
 	for i := range all {
 		m := &all[i]
 		if i > 0 && m.OrderNo == all[i-1].OrderNo {
-			return nil, notExecuted(fmt.Errorf("%w: order %s is there twice", ledger.ErrBadCall, m.OrderNo))
+			return nil, notExecuted(fmt.Errorf("%w: order %s is given twice", ledger.ErrBadCall, m.OrderNo))
 		}
 		st := &in.stripes[stripeOf(m.Buyer, len(in.stripes))]
 		old := st.marks[m.Buyer]

@@ -94,7 +94,7 @@ func runKilled(t *testing.T, path, spec string) map[seckill.OrderNo]string {
 		answered[no] = buyer
 	}
 	if len(answered) == 0 {
-		t.Fatalf("nothing was answered before %s: %s", spec, out)
+		t.Fatalf("no call was answered before %s: %s", spec, out)
 	}
 	return answered
 }

@@ -143,7 +143,7 @@ func (l *Ledger) Shutdown(ctx context.Context) error {
 	}
 	if w := l.journal.w; w != nil {
 		if _, err := l.journal.checkpoint(ctx, w.conn, "TRUNCATE"); err != nil {
-			l.log.Warn("last checkpoint of the journal failed; the next start reads its log", "error", err)
+			l.log.Warn("last checkpoint of the journal failed; the next start reads the write-ahead log", "error", err)
 		}
 	}
 	if err := l.journal.close(); err != nil {

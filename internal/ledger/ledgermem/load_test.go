@@ -237,7 +237,7 @@ func TestInstall_ManyMarks(t *testing.T) {
 	install(t, l, shard, 7, 1)
 	fresh := liveDump(t, l)
 	if l = start(t, crash(t, l), Options{CompactRows: 1}); liveDump(t, l) != fresh {
-		t.Fatal("loaded state has what the failed install left")
+		t.Fatal("the loaded state has parts of the failed install")
 	}
 	again := func(epoch uint64) {
 		t.Helper()

@@ -237,7 +237,7 @@ func (o *outbox) join(l *Ledger, name string) (*consumer, error) {
 	}
 	for _, c := range o.consumers {
 		if c.name == name {
-			return nil, fmt.Errorf("consumer %q is there already", name)
+			return nil, fmt.Errorf("consumer %q exists already", name)
 		}
 	}
 	o.serial++

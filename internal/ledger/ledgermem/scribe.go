@@ -254,7 +254,7 @@ func (l *Ledger) relieve() {
 	}
 	l.walPages.Store(0)
 	if _, err := l.journal.checkpoint(context.Background(), l.journal.w.conn, "PASSIVE"); err != nil {
-		l.log.Warn("checkpoint of the journal failed, its log keeps growing", "error", err)
+		l.log.Warn("checkpoint of the journal failed; the write-ahead log keeps growing", "error", err)
 	}
 }
 

@@ -275,7 +275,7 @@ func TestFullDisk_FailsUntilSpaceReturns(t *testing.T) {
 	}
 	want := liveDump(t, l)
 	if got := liveDump(t, start(t, crash(t, l), Options{})); got != want {
-		t.Fatal("the journal does not hold what was answered")
+		t.Fatal("the journal lacks answered calls")
 	}
 }
 

@@ -25,7 +25,7 @@ const (
 )
 
 var (
-	errReplicas = errors.New("too few replicas have it")
+	errReplicas = errors.New("too few replicas have the write")
 	errGivenUp  = errors.New("no answer in time")
 )
 

@@ -18,14 +18,14 @@ func TestCall_BrokenConnectionIsUnknown(t *testing.T) {
 		err  error
 		want meaning
 	}{
-		"answered":                 {nil, executed},
-		"refused connection":       {&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, refusedForNow},
-		"reset":                    {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, unknown},
-		"broken in writing":        {&net.OpError{Op: "write", Err: syscall.EPIPE}, unknown},
-		"closed by the server":     {io.EOF, unknown},
-		"deadline":                 {context.DeadlineExceeded, unknown},
-		"too few replicas":         {errReplicas, unknown},
-		"something never heard of": {errors.New("?"), unknown},
+		"answered":             {nil, executed},
+		"refused connection":   {&net.OpError{Op: "dial", Err: syscall.ECONNREFUSED}, refusedForNow},
+		"reset":                {&net.OpError{Op: "read", Err: syscall.ECONNRESET}, unknown},
+		"broken in writing":    {&net.OpError{Op: "write", Err: syscall.EPIPE}, unknown},
+		"closed by the server": {io.EOF, unknown},
+		"deadline":             {context.DeadlineExceeded, unknown},
+		"too few replicas":     {errReplicas, unknown},
+		"an unknown error":     {errors.New("?"), unknown},
 	} {
 		if got := meaningOf(c.err); got != c.want {
 			t.Errorf("%s: %d, want %d", name, got, c.want)

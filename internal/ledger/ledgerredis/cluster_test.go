@@ -122,14 +122,14 @@ func TestPing_SucceedsIfOneMasterOfTheClusterWorks(t *testing.T) {
 		shard.Product, shard.Group = shard.Product+1, shard.Group+1
 	}
 	other := owner(l.keys.shard(shard))
-	ping("all are there", true)
+	ping("all masters work", true)
 	if _, err := l.Install(t.Context(), ledger.Allotment{Shard: shard, Available: 10, Limit: 5}, nil); err != nil {
 		t.Fatal(err)
 	}
 	first.Pause()
 	ping("the first bucket's master is away", true)
 	first.Resume()
-	ping("all are there again", true)
+	ping("all masters work again", true)
 	for _, node := range cluster.Nodes() {
 		if node != first {
 			node.Pause()
@@ -138,7 +138,7 @@ func TestPing_SucceedsIfOneMasterOfTheClusterWorks(t *testing.T) {
 	ping("the first bucket's master is alone", true)
 	first.Kill()
 	other.Resume()
-	ping("the first bucket's master is dead, and another one back", true)
+	ping("the first bucket's master is dead, and another one works again", true)
 }
 
 // A product's unacknowledged entries are on its own master, so another master that is down does
@@ -167,7 +167,7 @@ func TestStats_NeedOnlyTheProductsMaster(t *testing.T) {
 				t.Errorf("on a living master: %+v, %v", got, err)
 			}
 			if got, err := stats(r); err == nil {
-				t.Errorf("on the one that is away: %+v", got)
+				t.Errorf("on the unavailable master: %+v", got)
 			}
 		})
 	}
@@ -195,7 +195,7 @@ func TestCluster_DisputedSlotDoesNotDelayOthers(t *testing.T) {
 	short, cancel := context.WithTimeout(r.ctx(), patience)
 	defer cancel()
 	if _, err := r.ledger.Read(short, r.shard); err == nil {
-		t.Error("a slot that nobody has was read")
+		t.Error("a slot without a node was read")
 	}
 	// A few redirections per try. In the end there is one try in 50 ms.
 	if circles := from.Said("MOVED") + to.Said("MOVED"); circles == 0 || circles > 500 {
@@ -234,7 +234,7 @@ func TestEveryMaster_FailsWithoutAMasterThatHasSlots(t *testing.T) {
 		}
 	}
 	away, evicting := cluster.Nodes()[1], cluster.Nodes()[2]
-	each("all are there", nil)
+	each("all masters work", nil)
 	away.Pause()
 	each("one is frozen", ErrUnreached)
 	opened(t, opt)

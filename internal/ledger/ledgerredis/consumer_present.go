@@ -39,7 +39,7 @@ func (c *consumer) present(ctx context.Context) (signs map[string]string, err er
 	}
 	signs, err = c.queue.runOnce(ctx, presentScript, call)[0].AsStrMap()
 	if err != nil {
-		return nil, fmt.Errorf("give a sign of life: %w", err)
+		return nil, fmt.Errorf("send a heartbeat: %w", err)
 	}
 	return signs, nil
 }
@@ -86,7 +86,7 @@ func (c *consumer) sign() {
 	silent = slices.DeleteFunc(silent, c.queue.toldLately)
 	if len(silent) > 0 {
 		slices.Sort(silent)
-		c.queue.logger.Warn("queue: workers or relays give no sign of life, others get what they hold", "silent", silent, "seen_by", c.name)
+		c.queue.logger.Warn("queue: workers or relays are silent, others take over their entries", "silent", silent, "seen_by", c.name)
 	}
 	c.signal()
 }

@@ -23,7 +23,7 @@ const (
 	lateFor  = 2 * time.Second
 )
 
-var errLate = errors.New("no answer of late")
+var errLate = errors.New("no answer lately")
 
 // Waits looks up entries in the sets of unacknowledged entries, whose members are SEQ-TAG. Each
 // bucket is asked separately. A bucket without an answer within waitsFor is late, and calls do

@@ -60,7 +60,7 @@ func (r *rig) sellsAgain() {
 	}
 	r.sold(6)
 	if r.seen() {
-		r.Error("it is not mended")
+		r.Error("it is not repaired")
 	}
 }
 
@@ -86,7 +86,7 @@ func TestReserve_KeyOfAnotherTypeClosesTheShardUntilItIsRebuilt(t *testing.T) {
 				t.Errorf("keys before %q, after %q", slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after)))
 			}
 			if !r.seen() {
-				t.Error("who looks after the product does not see it")
+				t.Error("the product is not seen as damaged")
 			}
 			r.recover(5)
 			r.sellsAgain()
@@ -105,7 +105,7 @@ func TestIntact_FalseIfAnEntryIsNotInTheStream(t *testing.T) {
 		s.Must("ZADD", open, "1", fmt.Sprintf("1-%d", 1+i)) // the number of the next entry, with other tags
 	}
 	if !r.seen() {
-		t.Error("who looks after the product does not see it")
+		t.Error("the product is not seen as damaged")
 	}
 	r.recover(5)
 	if n := s.Must("ZCARD", open); n != "1" {
@@ -122,13 +122,13 @@ func TestIntact_FalseIfNoWorkerWouldGetAnEntry(t *testing.T) {
 	worker := r.join()
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
 	if r.seen() {
-		t.Error("an entry that was never delivered is missed")
+		t.Error("an undelivered entry counts as missing")
 	}
 	out := keysOf(r.ledger, r.shard)["out"]
 	_, _ = s.Cmd("XGROUP", "CREATE", out, workerGroup, "0") // unless it is there
 	s.Must("XGROUP", "SETID", out, workerGroup, "$")
 	if !r.seen() {
-		t.Error("who looks after the product does not see it")
+		t.Error("the product is not seen as damaged")
 	}
 	r.recover(5)
 	if r.seen() {
@@ -138,7 +138,7 @@ func TestIntact_FalseIfNoWorkerWouldGetAnEntry(t *testing.T) {
 		t.Errorf("%d entries are delivered: %v", len(got), err)
 	}
 	if r.seen() {
-		t.Error("an entry that somebody holds is missed")
+		t.Error("an entry with a consumer counts as missing")
 	}
 }
 
@@ -174,7 +174,7 @@ func TestDamage_InvalidFieldIsRepaired(t *testing.T) {
 				t.Errorf("%+v, %v", reply, err)
 			}
 			if !c.heals && !r.seen() {
-				t.Error("who looks after the product does not see it")
+				t.Error("the product is not seen as damaged")
 			}
 			r.recover(5)
 			r.sellsAgain()
@@ -199,7 +199,7 @@ func TestDamage_InvalidLaneRecordClosesTheShard(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 			if !r.seen() {
-				t.Error("who looks after the product does not see it")
+				t.Error("the product is not seen as damaged")
 			}
 			r.recover(5)
 			r.sellsAgain()
@@ -237,7 +237,7 @@ func TestDamage_InvalidMarkClosesTheShard(t *testing.T) {
 				}
 				r.recover(5)
 				r.sellsAgain()
-				r.eventually("what nobody asked for is swept", func() bool { return s.Must("HEXISTS", marks, "zed") == "0" })
+				r.eventually("unused keys are deleted", func() bool { return s.Must("HEXISTS", marks, "zed") == "0" })
 				r.sold(6)
 			})
 		}
@@ -260,7 +260,7 @@ func TestDamage_LostMarksAffectEveryProductOfTheGroup(t *testing.T) {
 			sibling.expect(ledger.OutcomeLost, 2, 1, reserve(sibling.claim("cat", "")))
 			sibling.recover(5)
 			if sibling.seen() || r.seen() {
-				t.Error("they are not mended")
+				t.Error("they are not repaired")
 			}
 		})
 	}
@@ -314,7 +314,7 @@ func TestInstall_OverwrittenStreamIsCreatedAgain(t *testing.T) {
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("cat", "")))
 	s.Must("SET", keysOf(r.ledger, r.shard)["out"], "something else")
 	if !r.seen() || !sibling.seen() {
-		t.Errorf("who looks after the products sees it: %v, %v", r.seen(), sibling.seen())
+		t.Errorf("the products are seen as damaged: %v, %v", r.seen(), sibling.seen())
 	}
 	r.recover(5)
 	if r.seen() || !sibling.seen() {
@@ -323,6 +323,6 @@ func TestInstall_OverwrittenStreamIsCreatedAgain(t *testing.T) {
 	sibling.recover(5)
 	r.sellsAgain()
 	if sibling.seen() {
-		t.Error("the sibling is not mended")
+		t.Error("the sibling is not repaired")
 	}
 }

@@ -37,13 +37,13 @@ func (d Durability) CanLose() string {
 	var crash string
 	switch {
 	case d.AppendOnly && d.Fsync == "always":
-		crash = "a crash of the server or its machine loses nothing that was answered"
+		crash = "a crash of the server or its machine loses no answered write"
 	case d.AppendOnly && d.Fsync == "no":
-		crash = "a crash of the server loses nothing that was answered, one of its machine what the system had not written yet, some 30 seconds"
+		crash = "a crash of the server loses no answered write, a crash of its machine can lose about the last 30 seconds"
 	case d.AppendOnly && d.Fsync == "":
 		crash = "a crash can lose the last second or more: appendfsync could not be read"
 	case d.AppendOnly:
-		crash = "a crash of the server loses nothing that was answered, one of its machine up to two seconds"
+		crash = "a crash of the server loses no answered write, a crash of its machine can lose up to two seconds"
 	case d.Snapshots != "":
 		crash = "a crash loses everything since the last snapshot"
 	default:
@@ -54,15 +54,15 @@ func (d Durability) CanLose() string {
 	case d.Replicas == 0 && d.Waits == 0:
 		failover = "there is no replica to fail over to"
 	case d.Waits == 0 && d.MinReplicas == 0:
-		failover = "a failover can lose what the replica did not have yet, and all that a master which was cut off takes meanwhile"
+		failover = "a failover can lose writes that the replica did not have yet, and all writes to an isolated master"
 	case d.Waits == 0:
-		failover = "a failover can lose what the replica did not have yet"
+		failover = "a failover can lose writes that the replica did not have yet"
 	case d.Waits >= d.Replicas:
-		failover = fmt.Sprintf("answers wait for %s, and a failover to one that they waited for loses none of them", count(d.Waits, "replica"))
+		failover = fmt.Sprintf("replies wait for %s, and a failover to one of these loses no answered write", count(d.Waits, "replica"))
 	case d.Managed:
-		failover = fmt.Sprintf("answers wait for %d of %d replicas, and a failover, which prefers the one that has most, loses none of them unless those die together with their master", d.Waits, d.Replicas)
+		failover = fmt.Sprintf("replies wait for %d of %d replicas, and a failover prefers the most recent one, so it loses no answered write unless these die together with their master", d.Waits, d.Replicas)
 	default:
-		failover = fmt.Sprintf("answers wait for %d of %d replicas, and a failover loses some of them unless you choose the one that has most", d.Waits, d.Replicas)
+		failover = fmt.Sprintf("replies wait for %d of %d replicas, and a failover loses answered writes unless you choose the most recent one", d.Waits, d.Replicas)
 	}
 	return crash + "; " + failover
 }

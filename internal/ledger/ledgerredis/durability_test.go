@@ -39,9 +39,9 @@ func TestDurability_IsReadAndDescribed(t *testing.T) {
 		says string
 	}{
 		{[]string{"appendfsync", "always"}, Durability{AppendOnly: true, Fsync: "always"},
-			"a crash of the server or its machine loses nothing that was answered; there is no replica to fail over to"},
+			"a crash of the server or its machine loses no answered write; there is no replica to fail over to"},
 		{[]string{"appendfsync", "everysec"}, Durability{AppendOnly: true, Fsync: "everysec"},
-			"a crash of the server loses nothing that was answered, one of its machine up to two seconds; there is no replica to fail over to"},
+			"a crash of the server loses no answered write, a crash of its machine can lose up to two seconds; there is no replica to fail over to"},
 		{[]string{"appendonly", "no"}, Durability{Fsync: "everysec"},
 			"a crash loses everything; there is no replica to fail over to"},
 		{[]string{"save", "60 1", "min-replicas-to-write", "0"}, Durability{Fsync: "everysec", Snapshots: "60 1"},
@@ -63,14 +63,14 @@ func TestCanLose_DescribesAFailover(t *testing.T) {
 		outlives   bool
 	}{
 		{Durability{Managed: true, Replicas: 1, Waits: 1},
-			"answers wait for 1 replica, and a failover to one that they waited for loses none of them", true},
+			"replies wait for 1 replica, and a failover to one of these loses no answered write", true},
 		{Durability{Managed: true, Replicas: 2, Waits: 1},
-			"answers wait for 1 of 2 replicas, and a failover, which prefers the one that has most, loses none of them unless those die together with their master", true},
+			"replies wait for 1 of 2 replicas, and a failover prefers the most recent one, so it loses no answered write unless these die together with their master", true},
 		{Durability{Replicas: 2, Waits: 1},
-			"answers wait for 1 of 2 replicas, and a failover loses some of them unless you choose the one that has most", false},
+			"replies wait for 1 of 2 replicas, and a failover loses answered writes unless you choose the most recent one", false},
 		{Durability{Replicas: 1},
-			"a failover can lose what the replica did not have yet, and all that a master which was cut off takes meanwhile", false},
-		{Durability{Replicas: 1, MinReplicas: 1}, "a failover can lose what the replica did not have yet", false},
+			"a failover can lose writes that the replica did not have yet, and all writes to an isolated master", false},
+		{Durability{Replicas: 1, MinReplicas: 1}, "a failover can lose writes that the replica did not have yet", false},
 	} {
 		_, says, _ := strings.Cut(c.durability.CanLose(), "; ")
 		if outlives := c.durability.OutlivesFailover(); says != c.says || outlives != c.outlives {

@@ -49,7 +49,7 @@ func TestCall_RepeatedUntilRedisHasLoaded(t *testing.T) {
 		if got.err == nil && got.reply.Outcome == ledger.OutcomeApplied {
 			// The helper that waits for the start gets LOADING too.
 			if s.Said("LOADING") == 0 || s.Rejected("evalsha") == 0 {
-				t.Errorf("the call was not told that the server loads:\n%s", s.Must("INFO", "commandstats"))
+				t.Errorf("the call did not get LOADING:\n%s", s.Must("INFO", "commandstats"))
 			}
 			r.sold(sold + 1)
 			return
@@ -110,7 +110,7 @@ func TestCall_RefusedIsNotExecuted(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
 			defer cancel()
 			if err := r.ledger.Ping(ctx); err == nil {
-				t.Error("a ledger that cannot be written is said to be well")
+				t.Error("Ping succeeded although the ledger cannot be written")
 			}
 			landed := r.sendLater(r.ledger, r.ctx(), 1, 0, reserve(r.claim("ann", "")))
 			s.Must(fault.heal...)
@@ -203,20 +203,20 @@ func TestCall_FollowsAMovingSlot(t *testing.T) {
 		t.Fatalf("%d keys moved", moved)
 	}
 	landed := r.sendLater(r.ledger, r.ctx(), 3, 2, reserve(r.claim("cat", "")))
-	r.eventually("the call is told TRYAGAIN, and comes again", func() bool { return from.Said("TRYAGAIN") > 1 })
+	r.eventually("the call gets TRYAGAIN and is repeated", func() bool { return from.Said("TRYAGAIN") > 1 })
 	cluster.MoveKeys(slot, from, to)
 	if got := <-landed; got.err != nil || got.reply.Outcome != ledger.OutcomeApplied {
 		t.Fatalf("%+v", got)
 	}
 	if from.Said("ASK") == 0 {
-		t.Error("the call was not told ASK: it went to where the keys are by chance")
+		t.Error("the call did not get ASK: it reached the right node by chance")
 	}
 	cluster.FinishMigration(slot, from, to)
 	calls := uint64(3)
 	// The client also looks for moves by itself. Then no call gets MOVED.
 	for tries := 0; from.Said("MOVED") == 0; tries++ {
 		if tries == maxMoves {
-			t.Fatalf("after %d moves no call was told MOVED", tries)
+			t.Fatalf("after %d moves no call got MOVED", tries)
 		}
 		if tries > 0 {
 			from, to = to, from

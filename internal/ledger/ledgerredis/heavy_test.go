@@ -118,7 +118,7 @@ func TestReserve_ShortWithLongMarks(t *testing.T) {
 		"each has nearly as many live orders as may be": {seckill.MaxPerUserLimit, seckill.MaxPerUserLimit - heavyTries, func(h *heavy, _ int) []seckill.Claim {
 			return h.each(func(int) string { return "" }, 1)
 		}, ledger.VerdictAccepted},
-		"one asks for what fits and what does not, by turns": {seckill.MaxPerUserLimit, 1, func(h *heavy, _ int) []seckill.Claim {
+		"one buyer alternates between quantities that fit and do not fit": {seckill.MaxPerUserLimit, 1, func(h *heavy, _ int) []seckill.Claim {
 			var claims []seckill.Claim
 			for i := range heavyBatch {
 				claims = append(claims, h.claim(h.buyers[0], ""))

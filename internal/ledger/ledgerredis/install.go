@@ -23,7 +23,7 @@ const (
 	dropTimeout  = time.Second
 )
 
-var errSuperseded = errors.New("another install came first, or a part of this one was lost")
+var errSuperseded = errors.New("another install was faster, or a part of this one was lost")
 
 // Install replaces the product's figures and marks on one shard by those of a new epoch,
 // closed, over a lower epoch only. Marks are staged in steps; only the last step is visible.

@@ -64,7 +64,7 @@ func (l *Ledger) makeRoom(ctx context.Context, shard ledger.Shard) {
 		rank, gone = next, gone+dropped
 	}
 	if gone > 0 {
-		l.opt.Logger.Warn("entries are gone from the outbox, and no longer waited for",
+		l.opt.Logger.Warn("entries are missing in the outbox and were removed from the open set",
 			"product", shard.Product, "shard", shard.Index, "entries", gone)
 	}
 }

@@ -122,7 +122,7 @@ func Open(ctx context.Context, opt Options) (*Ledger, error) {
 // can be sold.
 func (l *Ledger) unlessAway(err error) error {
 	if errors.Is(err, ErrUnreached) {
-		l.opt.Logger.Warn("Redis is opened without one of its masters", "error", err)
+		l.opt.Logger.Warn("Redis is opened, but one of its masters cannot be reached", "error", err)
 		return nil
 	}
 	return err

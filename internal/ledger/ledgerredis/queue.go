@@ -99,7 +99,7 @@ func parseEntryID(bucket int, text string) (queue.ID, error) {
 	id.Seq, err = strconv.ParseUint(seq, 10, 64)
 	id.Tag, err2 = strconv.ParseUint(tag, 10, 64)
 	if !found || err != nil || err2 != nil {
-		return queue.ID{}, fmt.Errorf("%q is no id of an entry", text)
+		return queue.ID{}, fmt.Errorf("%q is not an id of an entry", text)
 	}
 	return id, nil
 }

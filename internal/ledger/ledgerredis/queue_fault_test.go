@@ -124,7 +124,7 @@ func TestQueue_UnavailablePartDoesNotStopTheRest(t *testing.T) {
 		cancel()
 		r.ack(c, want)
 	}
-	r.eventually("it is told", func() bool {
+	r.eventually("it is reported", func() bool {
 		ctx, cancel := context.WithTimeout(r.ctx(), 2*patience)
 		defer cancel()
 		_, err := c.Receive(ctx, 10)
@@ -133,7 +133,7 @@ func TestQueue_UnavailablePartDoesNotStopTheRest(t *testing.T) {
 	ctx, cancel := context.WithTimeout(r.ctx(), time.Second)
 	defer cancel()
 	if err := c.Close(ctx); err == nil {
-		t.Error("it left, and does not say that what it held with the dead node was not handed back")
+		t.Error("Close succeeded although entries on the dead node were not returned")
 	}
 }
 

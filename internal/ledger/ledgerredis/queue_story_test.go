@@ -164,7 +164,7 @@ func TestQueue_EntriesOfAKilledConsumerAreRedeliveredInOrder(t *testing.T) {
 		t.Errorf("%d deaths were found", n)
 	}
 	r.ack(other, got)
-	r.eventually("the dead one is forgotten", func() bool {
+	r.eventually("the dead consumer is removed", func() bool {
 		r.nothing(other)
 		return !strings.Contains(r.server.Must("XINFO", "CONSUMERS", r.queue.keys.out(bucketOf(1, 0)), workerGroup), "killed")
 	})
@@ -279,7 +279,7 @@ func TestNack_ReturnsPrefetchedEntriesToo(t *testing.T) {
 	second, err := a.Receive(r.ctx(), 1)
 	r.check(err, "receive")
 	if !a.(*consumer).hasBuffered() {
-		t.Fatal("nothing was read ahead: the test tests nothing")
+		t.Fatal("no entry was prefetched, so the test checks nothing")
 	}
 	r.check(a.Nack(r.ctx(), []queue.ID{second[0].ID}), "hand back")
 	r.same(r.receive(b, 40-len(first)), want[len(first):])
@@ -398,7 +398,7 @@ func TestWorkers_CountsLiveOnes(t *testing.T) {
 	key := r.queue.keys.workers()
 	r.server.Must("ZADD", key, "1", "killed") // its heartbeat stays old
 	counted(1)
-	r.eventually("the silent one to be forgotten", func() bool { return r.server.Must("ZSCORE", key, "killed") == "" })
+	r.eventually("the silent consumer to be removed", func() bool { return r.server.Must("ZSCORE", key, "killed") == "" })
 	r.server.Must("SET", key, "somebody's")
 	counted(1)
 	r.server.Must("FLUSHALL")
@@ -490,7 +490,7 @@ func TestQueue_LogsADeadConsumerOnce(t *testing.T) {
 		r.queue = process.outbox()
 		r.queue.silence, r.queue.logger = testSilence/8, slog.New(slog.NewTextHandler(&log, nil))
 		c := r.join() // without a Receive it takes nothing over
-		r.eventually("the silent one is found dead", func() bool { return c.Deaths() > 0 })
+		r.eventually("the silent consumer is found dead", func() bool { return c.Deaths() > 0 })
 	}
 	process.cancel()
 	process.running.Wait()
@@ -498,7 +498,7 @@ func TestQueue_LogsADeadConsumerOnce(t *testing.T) {
 		t.Errorf("the log names the dead one %d times, want once", n)
 	}
 	if _, kept := process.silent.Load("long gone"); kept {
-		t.Error("one that is long gone is remembered")
+		t.Error("a consumer that left long ago is remembered")
 	}
 }
 
@@ -523,7 +523,7 @@ func TestStats_CountEveryShardOfAProduct(t *testing.T) {
 		r.check(r.queue.Unacknowledged(r.ctx(), product, func(e seckill.Entry) error {
 			seen[e.Shard] = true
 			return nil
-		}), "read what is not acknowledged")
+		}), "read unacknowledged entries")
 		if len(seen) != shards {
 			t.Errorf("home known: %t: entries of %d shards are not acknowledged, want %d", known, len(seen), shards)
 		}

@@ -88,7 +88,7 @@ func (q *outboxQueue) unacknowledged(ctx context.Context, in []int, product uint
 						return
 					}
 				}
-				if err != nil && !yield(seckill.Entry{}, fmt.Errorf("read what waits in %s: %w", streamName(now[i].bucket), err)) {
+				if err != nil && !yield(seckill.Entry{}, fmt.Errorf("read unacknowledged entries in %s: %w", streamName(now[i].bucket), err)) {
 					return
 				}
 				if next != "" {

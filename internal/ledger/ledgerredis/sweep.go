@@ -29,7 +29,7 @@ func (l *Ledger) sweepLater(shard ledger.Shard) {
 			start := time.Now()
 			next, err := l.sweepStep(shard, cursor, pace)
 			if err != nil {
-				l.opt.Logger.Warn("sweep of old marks ended early", "group", shard.Group, "shard", shard.Index, "error", err)
+				l.opt.Logger.Warn("sweep of old marks stopped early", "group", shard.Group, "shard", shard.Index, "error", err)
 				return
 			}
 			if next == "0" || l.stop.Err() != nil {

@@ -95,7 +95,7 @@ func TestTrace_LateReplyIsIgnored(t *testing.T) {
 	}
 	proxy.Heal() // now the reply arrives, too late
 	if err := <-done; !errors.Is(err, ledger.ErrNotApplied) {
-		t.Fatalf("the lane took the word of a server that is gone: %v", err)
+		t.Fatalf("the lane used the reply of a server that is gone: %v", err)
 	}
 	r.sold(0)
 }

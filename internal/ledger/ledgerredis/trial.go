@@ -33,12 +33,12 @@ func (l *Ledger) tryRights(ctx context.Context) error {
 			if errors.Is(asRefusal(err), ErrRefused) {
 				return err
 			}
-			l.opt.Logger.Warn("the rights of the user of Redis could not be tried", "error", err)
+			l.opt.Logger.Warn("the rights of the Redis user could not be tested", "error", err)
 			return nil
 		}
 		refused, err := reply.AsStrSlice()
 		if err != nil {
-			return fmt.Errorf("try the rights: %w: %w", errReply, err)
+			return fmt.Errorf("test the rights: %w: %w", errReply, err)
 		}
 		if len(refused) > 0 {
 			return fmt.Errorf("%w commands: %s", ErrRefused, strings.Join(refused, "; "))
@@ -57,7 +57,7 @@ func (l *Ledger) tryHearing(ctx context.Context) error {
 	}
 	client, err := redisclient.Connect(ctx, clientOption(&l.opt))
 	if err != nil {
-		l.opt.Logger.Warn("the rights of the user of Redis could not be tried", "error", err)
+		l.opt.Logger.Warn("the rights of the Redis user could not be tested", "error", err)
 		return nil
 	}
 	defer func() { go client.Close() }() // Close sends QUIT, and would wait for a frozen Redis
@@ -75,6 +75,6 @@ func (l *Ledger) tryHearing(ctx context.Context) error {
 	case errors.Is(asRefusal(err), ErrRefused):
 		return fmt.Errorf("%w commands: SUBSCRIBE: %w", ErrRefused, err)
 	}
-	l.opt.Logger.Warn("the rights of the user of Redis could not be tried", "error", err)
+	l.opt.Logger.Warn("the rights of the Redis user could not be tested", "error", err)
 	return nil
 }

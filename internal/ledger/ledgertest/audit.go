@@ -56,7 +56,7 @@ func auditStories() []story {
 				}
 			}()
 			n := 0
-			f.eventually("a count that is not steady", func() bool {
+			f.eventually("an audit that is not steady", func() bool {
 				claims := f.crowd(p.shard, fmt.Sprint("goes", n), 100)
 				p.do(reserve(claims...))
 				p.do(release(claims...))

@@ -279,7 +279,7 @@ func heldStories() []story {
 		{"Held lists live orders of this product, newest first", func(f *fixture) {
 			shoe42, shoe43 := f.sale(10, 9), f.product()
 			if got := held(f, shoe43, "ann"); len(got) != 0 {
-				f.Errorf("a shard that is not there holds %+v", got)
+				f.Errorf("a missing shard holds %+v", got)
 			}
 			shoe43.Group = shoe42.Group
 			f.installed(shoe43, 10, 9)

@@ -109,7 +109,7 @@ func (f *fixture) unacknowledged(product uint32, want ...seckill.Entry) {
 		got = append(got, e)
 		return nil
 	})
-	f.check(err, "read what is not acknowledged")
+	f.check(err, "read unacknowledged entries")
 	if len(got) != len(want) || len(want) > 0 && !reflect.DeepEqual(got, want) {
 		f.Errorf("%d entries of product %d are not acknowledged, want %d: %+v", len(got), product, len(want), got)
 	}

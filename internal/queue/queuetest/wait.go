@@ -65,7 +65,7 @@ func (f *fixture) joinRelay() *consumer {
 func (f *fixture) waits(c *consumer, of []queue.Delivery, want ...queue.State) {
 	f.Helper()
 	got, err := c.Waits(f.ctx(), of)
-	f.check(err, "ask what waits")
+	f.check(err, "call Waits")
 	for i := range want {
 		if len(got) != len(want) || got[i] != want[i] {
 			f.Fatalf("waits: %v, want %v", got, want)
