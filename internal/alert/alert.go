@@ -1,5 +1,6 @@
-// Package alert reports problems to operators: in the log, in the metrics and, where
-// one is configured, by a webhook. Its throttled log keeps strangers from filling the disk.
+// Package alert reports problems to operators: in the log, in the metrics and,
+// if configured, by a webhook. ThrottledLog bounds log lines that strangers can
+// cause.
 package alert
 
 import (
@@ -20,7 +21,7 @@ import (
 
 const (
 	queueMost = 100
-	// quiet is how long the same alert is not sent again.
+	// quiet is the time in which the same alert is not sent again.
 	quiet       = time.Minute
 	sendTimeout = 5 * time.Second
 	sendTries   = 3
@@ -28,7 +29,7 @@ const (
 	knownMost   = 1000
 )
 
-// Alert is one thing that a person should look at.
+// Alert is a condition that an operator has to handle.
 type Alert struct {
 	At        time.Time `json:"at"`
 	Kind      Kind      `json:"kind"`
@@ -36,8 +37,8 @@ type Alert struct {
 	Detail    string    `json:"detail"`
 }
 
-// Alerter sends alerts, each kind and product or sink at most once a minute.
-// Raising one never blocks.
+// Alerter sends alerts, at most one a minute per kind and product, or per kind
+// and sink. Raising an alert never blocks.
 type Alerter struct {
 	url    string
 	client *http.Client
@@ -50,21 +51,23 @@ type Alerter struct {
 	isTest func(product uint32) bool
 }
 
-// New makes an alerter; an empty url only logs. count sees every alert's kind.
+// New makes an alerter. With an empty url it only logs. count is called with
+// the kind of every alert.
 func New(url string, log *slog.Logger, count func(kind Kind)) *Alerter {
 	return &Alerter{
 		url: url, log: log, count: count,
 		client: &http.Client{
 			Timeout: sendTimeout,
-			// A redirect could lead an alert to an address inside our network, or out
-			// of it. It counts as a failure.
+			// A redirect could lead an alert into our network, or out of it. It
+			// counts as a failure.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 		queue: make(chan Alert, queueMost), last: make(map[string]time.Time),
 	}
 }
 
-// IsTest has alerts of test products logged only: a rehearsal must wake nobody.
+// IsTest makes alerts of test products appear in the log only, so that a
+// rehearsal wakes no operator.
 func (a *Alerter) IsTest(of func(product uint32) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -78,17 +81,18 @@ func (a *Alerter) ofTest(product uint32) bool {
 	return product != 0 && is != nil && is(product)
 }
 
-// Raise tells of something; product is 0 where it is not one product's.
+// Raise raises an alert. product is 0 if it concerns no single product.
 func (a *Alerter) Raise(kind Kind, product uint32, err error) {
 	a.raise(kind, fmt.Sprint(kind.Label, product), product, err)
 }
 
-// RaiseSink tells of something at one sink, which the error names.
+// RaiseSink raises an alert of one sink, which the error names.
 func (a *Alerter) RaiseSink(kind Kind, sink string, err error) {
 	a.raise(kind, fmt.Sprint(kind.Label, " of sink ", sink), 0, err)
 }
 
-// raise tells of something, unless it was told of the same key a short time ago.
+// raise raises an alert, unless one with the same key was raised a short time
+// ago.
 func (a *Alerter) raise(kind Kind, key string, product uint32, err error) {
 	test := a.ofTest(product)
 	if !test {
@@ -103,7 +107,7 @@ func (a *Alerter) raise(kind Kind, key string, product uint32, err error) {
 		about = append([]any{"product", product}, about...)
 	}
 	if test {
-		a.log.Warn("alert of a test product, sent to nobody: "+kind.Text, about...)
+		a.log.Warn("alert of a test product, logged only: "+kind.Text, about...)
 		return
 	}
 	a.log.Error("alert: "+kind.Text, about...)
@@ -175,14 +179,14 @@ func (a *Alerter) post(ctx context.Context, body []byte) error {
 	resp, err := a.client.Do(req)
 	var sent *url.Error
 	if errors.As(err, &sent) {
-		err = sent.Err // without the address, which often is a secret itself
+		err = sent.Err // without the address, which is often a secret
 	}
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode < 200 || resp.StatusCode >= 300 {
-		return fmt.Errorf("webhook answered %s", resp.Status) // the body of 101 has no end and no deadline
+		return fmt.Errorf("webhook answered %s", resp.Status) // the body of a 101 answer has no end and no deadline
 	}
 	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 4<<10))
 	return nil

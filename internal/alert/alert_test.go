@@ -19,10 +19,10 @@ import (
 	"seckill/test/virtual"
 )
 
-// wires is a transport that a test answers itself.
+// wires is a transport with answers of the test.
 type wires struct {
-	statuses []int // the rest is 200
-	cut      error // instead of an answer
+	statuses []int // 200 after these
+	cut      error // the error instead of an answer
 	bodies   []string
 }
 
@@ -48,7 +48,7 @@ type post struct {
 	stop   func()
 }
 
-// dead is a kind of the tests' own.
+// dead is a kind for tests.
 var dead = Kind{"dead", "it is dead"}
 
 func newPost(t *testing.T, statuses ...int) *post {
@@ -67,7 +67,7 @@ func wait(d time.Duration) {
 	synctest.Wait()
 }
 
-func TestAnAlertIsCountedAlwaysAndSentOnceAMinute(t *testing.T) {
+func TestRaise_CountsEveryAlertAndSendsOneAMinute(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		p := newPost(t)
 		for range 3 {
@@ -99,12 +99,12 @@ func TestAnAlertIsCountedAlwaysAndSentOnceAMinute(t *testing.T) {
 			t.Errorf("sent %+v", first)
 		}
 		if !strings.Contains(p.log.String(), "alert: "+dead.Text) {
-			t.Errorf("the log says %s", p.log.String())
+			t.Errorf("the log is %s", p.log.String())
 		}
 	})
 }
 
-func TestRaise_AlertOfATestProductIsLoggedOnly(t *testing.T) {
+func TestRaise_AlertOfATestProductIsOnlyLogged(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		p := newPost(t)
 		p.IsTest(func(product uint32) bool { return product == 2 })
@@ -116,8 +116,8 @@ func TestRaise_AlertOfATestProductIsLoggedOnly(t *testing.T) {
 		if len(p.wires.bodies) != 2 || p.counts[dead] != 2 {
 			t.Errorf("sent %v, counted %v", p.wires.bodies, p.counts)
 		}
-		if !strings.Contains(p.log.String(), "sent to nobody") {
-			t.Errorf("the log says %s", p.log.String())
+		if !strings.Contains(p.log.String(), "logged only") {
+			t.Errorf("the log is %s", p.log.String())
 		}
 	})
 }
@@ -142,7 +142,7 @@ func TestRaiseSink_EachSinkIsNamed(t *testing.T) {
 	})
 }
 
-func TestAWebhookIsTriedThreeTimes(t *testing.T) {
+func TestWebhook_IsTriedThreeTimes(t *testing.T) {
 	for name, c := range map[string]struct {
 		statuses []int
 		sent     int
@@ -166,7 +166,7 @@ func TestAWebhookIsTriedThreeTimes(t *testing.T) {
 	}
 }
 
-func TestTheLogDoesNotHaveTheWebhooksAddress(t *testing.T) {
+func TestWebhook_AddressIsNotLogged(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		p := newPost(t)
 		p.wires.cut = errors.New("connection refused")
@@ -174,14 +174,14 @@ func TestTheLogDoesNotHaveTheWebhooksAddress(t *testing.T) {
 		wait(time.Minute)
 		p.stop()
 		if log := p.log.String(); !strings.Contains(log, "connection refused") || strings.Contains(log, "whisper") {
-			t.Errorf("the log says %s", log)
+			t.Errorf("the log is %s", log)
 		}
 	})
 }
 
-func TestRaisingNeverBlocksAndRemembersWithinBounds(t *testing.T) {
+func TestRaise_NeverBlocksAndMemoryIsBounded(t *testing.T) {
 	a := New("http://hook.example/", slog.New(slog.DiscardHandler), func(Kind) {})
-	for i := range 3 * knownMost { // nobody sends
+	for i := range 3 * knownMost { // no goroutine sends
 		a.Raise(Kind{Label: fmt.Sprint("kind ", i)}, 0, nil)
 	}
 	if len(a.queue) != queueMost || len(a.last) > knownMost {
@@ -189,7 +189,7 @@ func TestRaisingNeverBlocksAndRemembersWithinBounds(t *testing.T) {
 	}
 }
 
-func TestWithoutAWebhookAlertsAreLogged(t *testing.T) {
+func TestRaise_LogsWithoutAWebhook(t *testing.T) {
 	var log bytes.Buffer
 	a := New("", slog.New(slog.NewTextHandler(&log, nil)), func(Kind) {})
 	a.Raise(dead, 1, errors.New("why"))

@@ -1,17 +1,17 @@
 package alert
 
-// Kind is what happened, in words that stay the same: rules, dashboards and the
-// operators' guide go by them.
+// Kind is a kind of alert. Its texts never change, because alert rules,
+// dashboards and the runbook use them.
 type Kind struct {
-	Label string // in the metric
-	Text  string // in the log and at the webhook
+	Label string // label of the metric
+	Text  string // text in the log and the webhook
 }
 
-// MarshalText writes the kind for log and webhook.
+// MarshalText encodes the kind for log and webhook.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.Text), nil }
 
-// Kinds lists all of them. Each is counted from 0: a series that begins with its
-// first event shows no increase, and the first is the one to hear of.
+// Kinds lists all kinds. Each is counted from 0: otherwise a metric would show
+// no increase for its first alert.
 var Kinds []Kind
 
 func kind(label, text string) Kind {

@@ -9,22 +9,23 @@ import (
 	"time"
 )
 
-// A throttled log writes one line a second of each kind of event that strangers can
-// cause. The next line says how many were left out.
+// A throttled log writes at most one line a second of each kind of event that
+// strangers can cause. The next line has the number of lines that were left
+// out.
 
 const (
 	// LogEvery is the least time between two lines of one kind.
 	LogEvery = time.Second
-	// MaxText is how much is written of a text that a stranger may have chosen.
+	// MaxText bounds the logged part of a text that a stranger may have chosen.
 	MaxText = 512
-	// maxKinds bounds the memory. Callers name kinds, strangers never do; when there
-	// are too many, the old ones are forgotten, and what is still beyond it shares
-	// one turn.
+	// maxKinds bounds the memory. Callers choose kinds, never strangers. If
+	// there are too many, old kinds are forgotten, and further ones share one
+	// kind.
 	maxKinds    = 256
 	forgetAfter = time.Minute
 )
 
-// ThrottledLog writes complaints. It is safe for concurrent use.
+// ThrottledLog writes throttled lines. It is safe for concurrent use.
 type ThrottledLog struct {
 	log *slog.Logger
 	now func() time.Time
@@ -33,7 +34,7 @@ type ThrottledLog struct {
 	kinds map[string]*turn
 }
 
-// turn is when a kind was heard last, and how often it was not since.
+// turn is the time of a kind's last line, and how many were left out since.
 type turn struct {
 	at   time.Time
 	left int
@@ -44,7 +45,7 @@ func NewThrottledLog(log *slog.Logger, now func() time.Time) *ThrottledLog {
 	return &ThrottledLog{log: log, now: now, kinds: make(map[string]*turn)}
 }
 
-// Say writes a line, unless one of its kind was written less than Every ago.
+// Say writes a line, unless one of its kind was written less than LogEvery ago.
 func (l *ThrottledLog) Say(level slog.Level, kind, message string, args ...any) {
 	left, ok := l.take(kind)
 	if !ok {
@@ -56,7 +57,8 @@ func (l *ThrottledLog) Say(level slog.Level, kind, message string, args ...any) 
 	l.log.Log(context.Background(), level, message, args...)
 }
 
-// take is the kind's turn to speak, and how many lines were left out before.
+// take reports whether the kind may write a line now, and how many lines were
+// left out before.
 func (l *ThrottledLog) take(kind string) (left int, ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -73,7 +75,7 @@ func (l *ThrottledLog) take(kind string) (left int, ok bool) {
 		l.kinds[kind] = &turn{at: now}
 		return 0, true
 	}
-	// A clock that was set back does not silence anybody.
+	// A clock that was set back does not stop a kind.
 	if since := now.Sub(t.at); since >= 0 && since < LogEvery {
 		t.left++
 		return 0, false
@@ -82,7 +84,7 @@ func (l *ThrottledLog) take(kind string) (left int, ok bool) {
 	return left, true
 }
 
-// Clip is the beginning of a text.
+// Clip returns the beginning of a text.
 func Clip(text string) string {
 	if len(text) <= MaxText {
 		return text

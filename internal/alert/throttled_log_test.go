@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-func TestOfEachKindOneLineASecondIsWrittenAndTheRestIsCounted(t *testing.T) {
+func TestThrottledLog_OneLineASecondPerKind(t *testing.T) {
 	var out strings.Builder
 	now := time.Date(2026, 11, 11, 0, 0, 0, 0, time.UTC)
 	l := NewThrottledLog(slog.New(slog.NewTextHandler(&out, nil)), func() time.Time { return now })
@@ -36,7 +36,7 @@ func TestOfEachKindOneLineASecondIsWrittenAndTheRestIsCounted(t *testing.T) {
 	}
 }
 
-func TestKindsAreBoundedAndACrowdMaySpeakAtOnce(t *testing.T) {
+func TestThrottledLog_KindsAreBounded(t *testing.T) {
 	var out strings.Builder
 	now := time.Now()
 	l := NewThrottledLog(slog.New(slog.NewTextHandler(&out, nil)), func() time.Time { return now })
@@ -61,7 +61,7 @@ func TestKindsAreBoundedAndACrowdMaySpeakAtOnce(t *testing.T) {
 	}
 }
 
-func TestALongTextIsCutBetweenCharacters(t *testing.T) {
+func TestClip_CutsBetweenCharacters(t *testing.T) {
 	if got := Clip("short"); got != "short" {
 		t.Errorf("%q", got)
 	}

@@ -2,7 +2,7 @@ package background
 
 import "sync"
 
-// The duties that others wake, by the names that instances call them.
+// The names of loops that others wake.
 const (
 	DutyKeep      = "keep"
 	DutyInstruct  = "instruct"
@@ -12,19 +12,20 @@ const (
 	DutyReconcile = "reconcile"
 )
 
-// Duties wakes the loops of this instance by name, and asks the other instances to
-// wake theirs. Nothing here blocks. Only promptness depends on it: every duty also
-// looks by itself.
+// Duties wakes the loops of this instance by name, and asks other instances to
+// wake theirs. It never blocks. It only saves time, because every loop also
+// runs by itself.
 type Duties struct {
 	peers DutyPeers
 
 	mu    sync.Mutex
-	loops map[string]*Loop // those that run here, made after the parts
+	loops map[string]*Loop // loops that run here; they are added after the parts
 }
 
 // DutyPeers are the other instances.
 type DutyPeers interface {
-	// DutyDue asks the instance where a duty runs to wake it. It does not block.
+	// DutyDue asks the instance that runs the loop to wake it. It does not
+	// block.
 	DutyDue(duty string)
 }
 
@@ -33,21 +34,21 @@ func NewDuties(peers DutyPeers) *Duties {
 	return &Duties{peers: peers, loops: make(map[string]*Loop)}
 }
 
-// Bind makes a loop reachable for the parts that wake it.
+// Bind adds a loop, so that other parts can wake it.
 func (d *Duties) Bind(loop *Loop) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.loops[loop.Name] = loop
 }
 
-// find is a duty that runs here, or nil.
+// find returns a loop that runs here, or nil.
 func (d *Duties) find(name string) *Loop {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.loops[name]
 }
 
-// Wake wakes a duty, wherever it runs.
+// Wake wakes a loop on whichever instance it runs.
 func (d *Duties) Wake(name string) {
 	loop := d.find(name)
 	if loop != nil {
@@ -58,7 +59,7 @@ func (d *Duties) Wake(name string) {
 	}
 }
 
-// WakeHere wakes a duty if it runs at this instance.
+// WakeHere wakes a loop if it runs on this instance.
 func (d *Duties) WakeHere(name string) {
 	if loop := d.find(name); loop != nil && loop.Here() {
 		loop.Wake()

@@ -1,5 +1,5 @@
-// This file says how long calls in hand may go on after a stop, and has the
-// wait that ends with one.
+// Contexts that last a little longer than a stop, for calls that are already
+// running.
 
 package background
 
@@ -8,12 +8,13 @@ import (
 	"time"
 )
 
-// GraceTime is how long calls to a broker go on. One that works answers within it. One
-// that does not must not hold up a stop: all that it has comes again.
+// GraceTime is how long calls to a broker may continue after a stop. A working
+// broker answers within it. A silent one must not delay the stop: its messages
+// come again.
 const GraceTime = time.Second
 
-// GraceContext ends so long after ctx. It has the values of ctx, and not its
-// deadline.
+// GraceContext ends a fixed time after ctx. It has the values of ctx, but not
+// its deadline.
 func GraceContext(ctx context.Context, long time.Duration) (context.Context, context.CancelFunc) {
 	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	forget := context.AfterFunc(ctx, func() {

@@ -10,7 +10,7 @@ import (
 	"seckill/test/virtual"
 )
 
-func TestContext_EndsSoLongAfterTheOther(t *testing.T) {
+func TestGraceContext_EndsLaterThanItsParent(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -19,23 +19,23 @@ func TestContext_EndsSoLongAfterTheOther(t *testing.T) {
 		began := time.Now()
 		<-longer.Done()
 		if took := time.Since(began); took != time.Minute+time.Second {
-			t.Errorf("it ended after %s", took)
+			t.Errorf("the context ended after %s", took)
 		}
 	})
 }
 
-func TestContext_EndsWhenItIsCancelled(t *testing.T) {
+func TestGraceContext_EndsWhenCancelled(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		longer, end := background.GraceContext(ctx, time.Hour)
 		cancel()
 		synctest.Wait()
 		if longer.Err() != nil {
-			t.Error("it ended with the other")
+			t.Error("the context ended with its parent")
 		}
 		end()
 		if longer.Err() == nil {
-			t.Error("it did not end")
+			t.Error("the context did not end")
 		}
 	})
 }

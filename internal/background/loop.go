@@ -10,63 +10,63 @@ import (
 )
 
 const (
-	// stopGrace is how long a round in hand may go on after a stop was asked for.
+	// stopGrace is how long a running round may continue after a stop.
 	stopGrace = 5 * time.Second
-	// leaseTTL is how long a duty rests when its holder was killed. It does not
-	// depend on how long a round may take: a long one renews as it goes.
+	// leaseTTL is how long a loop rests if the holder of its lease was killed.
+	// Long rounds renew the lease while they run.
 	leaseTTL = 6 * time.Second
 	// leaseRenew is how long before its end a lease is renewed.
 	leaseRenew    = leaseTTL / 2
-	leaseDeadline = 2 * time.Second // of one call
+	leaseDeadline = 2 * time.Second // bounds one call
 )
 
-// Lease lets a duty run once in the cluster.
+// Lease makes a loop run on one instance of the cluster only.
 type Lease interface {
 	AcquireLease(ctx context.Context, name, holder string, ttl time.Duration) (bool, error)
 	ReleaseLease(ctx context.Context, name, holder string) error
 }
 
-// Loop runs a round every Every, and at once when woken.
+// Loop runs a round every Every, and at once when it is woken.
 type Loop struct {
 	Name  string
 	Every time.Duration
-	// Next, if set, is when something is due before Every has passed; 0 for
-	// nothing.
+	// Next, if set, returns the time until something is due before Every has
+	// passed; 0 means nothing.
 	Next    func() time.Duration
-	First   time.Duration // until the first round; a start has better things to do
-	Timeout time.Duration // of one round
+	First   time.Duration // delay of the first round, because a start has more urgent work
+	Timeout time.Duration // bounds one round
 	Round   func(ctx context.Context) error
-	// StopsSoon says that a round ends soon after its context, and finishes by
-	// itself what must not be cut. Its context ends with the stop. That of other
-	// rounds ends stopGrace later.
+	// StopsSoon means that a round ends soon after its context, and protects
+	// its critical part itself. Its context ends with the stop. The context of
+	// other rounds ends stopGrace later.
 	StopsSoon bool
 	Logger    *slog.Logger
 	// Lease, if set, must be held by Holder while rounds run.
 	Lease  Lease
 	Holder string
-	// OnRound sees how every round ended.
+	// OnRound gets the result of every round.
 	OnRound func(name string, took time.Duration, err error)
 
 	wake      chan struct{}
-	began     time.Time    // anchors heldUntil in monotonic time
+	began     time.Time    // start of the monotonic time in heldUntil
 	heldUntil atomic.Int64 // nanoseconds since began
 }
 
-// Ready makes the loop wakeable; call it once before Run or Wake.
+// Ready allows to wake the loop. Call it once before Run or Wake.
 func (l *Loop) Ready() *Loop {
 	l.wake, l.began = make(chan struct{}, 1), time.Now()
 	return l
 }
 
-// Wake asks for a round soon. It never blocks.
+// Wake requests a round soon. It never blocks.
 func (l *Loop) Wake() {
 	select {
 	case l.wake <- struct{}{}:
-	default: // a round is due already
+	default: // a round is already requested
 	}
 }
 
-// Run works until ctx ends, and lets a round in hand finish, for a while.
+// Run works until ctx ends, and then lets a running round finish for a while.
 func (l *Loop) Run(ctx context.Context) {
 	timer := time.NewTimer(l.First)
 	defer timer.Stop()
@@ -93,7 +93,7 @@ func (l *Loop) Run(ctx context.Context) {
 	}
 }
 
-// pause is how long until the next round by itself.
+// pause returns the time until the next round.
 func (l *Loop) pause() time.Duration {
 	if l.Next == nil {
 		return l.Every
@@ -126,15 +126,15 @@ func (l *Loop) once(ctx context.Context) error {
 	return err
 }
 
-// Here reports whether rounds run on this instance: nobody else has the lease.
-// It may be a moment behind.
+// Here reports whether rounds run on this instance, because it holds the lease.
+// The answer may be slightly out of date.
 func (l *Loop) Here() bool { return l.Lease == nil || l.left() > 0 }
 
 func (l *Loop) left() time.Duration {
 	return time.Duration(l.heldUntil.Load()) - time.Since(l.began)
 }
 
-// acquire takes the lease, or renews it when its end is near.
+// acquire takes the lease, or renews it near its end.
 func (l *Loop) acquire(ctx context.Context) (bool, error) {
 	if l.left() > leaseRenew {
 		return true, nil
@@ -154,8 +154,8 @@ func (l *Loop) acquire(ctx context.Context) (bool, error) {
 	return held, nil
 }
 
-// keep renews the lease until what it returns is called. A renewal that fails
-// does not end the round: doing it twice costs work, and nothing else.
+// keep renews the lease until the returned function is called. A failed renewal
+// does not end the round, because a round that runs twice only costs work.
 func (l *Loop) keep(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan struct{})

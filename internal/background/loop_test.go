@@ -17,7 +17,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// running starts a loop and returns how it is stopped.
+// running starts a loop and returns a function that stops it.
 func running(t *testing.T, l *background.Loop) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -34,7 +34,7 @@ func wait(d time.Duration) {
 	synctest.Wait()
 }
 
-func TestALoopBeginsAtOnceAndGoesOnEvery(t *testing.T) {
+func TestLoop_StartsAtOnceAndRunsEveryInterval(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		var rounds, seen atomic.Int64
 		stop := running(t, &background.Loop{
@@ -63,7 +63,7 @@ func TestALoopBeginsAtOnceAndGoesOnEvery(t *testing.T) {
 	})
 }
 
-func TestAWokenLoopDoesNotWait(t *testing.T) {
+func TestLoop_WakeStartsARoundAtOnce(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		var rounds atomic.Int64
 		in := make(chan struct{})
@@ -74,7 +74,7 @@ func TestAWokenLoopDoesNotWait(t *testing.T) {
 		}}
 		stop := running(t, l)
 		synctest.Wait()
-		for range 5 { // woken in mid-round, often: one more round
+		for range 5 { // woken often during a round: one more round
 			l.Wake()
 		}
 		in <- struct{}{}
@@ -88,7 +88,7 @@ func TestAWokenLoopDoesNotWait(t *testing.T) {
 	})
 }
 
-func TestARoundHasATimeout(t *testing.T) {
+func TestLoop_RoundHasATimeout(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		var ended atomic.Pointer[error]
 		stop := running(t, &background.Loop{Every: time.Hour, Timeout: 3 * time.Second, Round: func(ctx context.Context) error {
@@ -105,9 +105,8 @@ func TestARoundHasATimeout(t *testing.T) {
 	})
 }
 
-// A stop lets a round in hand finish, but not for as long as its own timeout:
-// every round may be cut short.
-func TestAStopFinishesTheRoundWithinReason(t *testing.T) {
+// A stop lets a running round finish, but not until the round's own timeout.
+func TestStop_WaitsBrieflyForARound(t *testing.T) {
 	for name, takes := range map[string]time.Duration{"a short round finishes": 2 * time.Second, "a long one is cut": time.Hour} {
 		t.Run(name, func(t *testing.T) {
 			virtual.Test(t, func(t *testing.T) {
@@ -132,8 +131,8 @@ func TestAStopFinishesTheRoundWithinReason(t *testing.T) {
 	}
 }
 
-// A round that stops soon learns of the stop at once, and its end by the stop is
-// no failure.
+// A round with StopsSoon sees the stop at once, and its end by the stop is no
+// failure.
 func TestStop_EndsTheContextOfARoundThatStopsSoon(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		var log rig.Log
@@ -153,7 +152,7 @@ func TestStop_EndsTheContextOfARoundThatStopsSoon(t *testing.T) {
 	})
 }
 
-func TestALeaseLetsOneLoopOfTheClusterRun(t *testing.T) {
+func TestLease_OneLoopOfTheClusterRuns(t *testing.T) {
 	r := rig.New(t)
 	var rounds [2]atomic.Int64
 	var stops [2]func()
@@ -174,11 +173,11 @@ func TestALeaseLetsOneLoopOfTheClusterRun(t *testing.T) {
 	if rounds[1].Load() != 0 || !loops[0].Here() || loops[1].Here() {
 		t.Error("both loops ran")
 	}
-	stops[0]() // and it lets go of the lease
+	stops[0]() // and it releases the lease
 	rig.Until(t, "the second loop takes over", func() bool { return rounds[1].Load() > 0 })
 }
 
-// lessor grants leases to one holder at a time and notes when.
+// lessor grants leases to one holder at a time and records the times.
 type lessor struct {
 	mu     sync.Mutex
 	holder string
@@ -216,9 +215,9 @@ func (d *lessor) look() (calls int, until time.Time) {
 	return d.calls, d.until
 }
 
-// The lease is short, so that a holder that was killed is missed for seconds;
-// it is renewed while a long round runs, and not with every short one.
-func TestALeaseIsShortAndRenewedWhileARoundRuns(t *testing.T) {
+// The lease is short, so another instance soon replaces a holder that was
+// killed. It is renewed during a long round, and not with every short one.
+func TestLease_RenewedDuringALongRound(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		d := &lessor{}
 		stop := running(t, &background.Loop{
@@ -248,7 +247,7 @@ func TestALeaseIsShortAndRenewedWhileARoundRuns(t *testing.T) {
 	})
 }
 
-func TestAnOutageOfTheLeasePasses(t *testing.T) {
+func TestLease_LoopContinuesAfterAnOutage(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		d := &lessor{}
 		var rounds atomic.Int64
@@ -263,7 +262,7 @@ func TestAnOutageOfTheLeasePasses(t *testing.T) {
 		d.mu.Unlock()
 		wait(time.Minute)
 		if l.Here() {
-			t.Error("the loop thinks that it holds a lease of long ago")
+			t.Error("the loop believes that it holds an old lease")
 		}
 		before := rounds.Load()
 		d.mu.Lock()

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Pause waits for d, or until ctx ends, whose error it then returns.
+// Pause waits for d. If ctx ends first, it returns the error of ctx.
 func Pause(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()

@@ -5,15 +5,15 @@ import (
 	"time"
 )
 
-// How long a broker is waited for, and how often it is tried.
+// Timeout of one connection attempt, and bounds of the pause between attempts.
 const (
 	openWithin = 10 * time.Second
 	openLeast  = 500 * time.Millisecond
 	openMost   = 10 * time.Second
 )
 
-// Reach connects to a broker, however long it is away. It is false if ctx has
-// ended before.
+// Reach connects to a broker, and repeats until it succeeds. ok is false if ctx
+// ended first.
 func Reach[T any](ctx context.Context, open func(context.Context) (T, error), failed func(error)) (opened T, ok bool) {
 	for wait := openLeast; ctx.Err() == nil; wait = min(2*wait, openMost) {
 		opening, cancel := context.WithTimeout(ctx, openWithin)
@@ -25,7 +25,7 @@ func Reach[T any](ctx context.Context, open func(context.Context) (T, error), fa
 		if ctx.Err() == nil {
 			failed(err)
 		}
-		_ = Pause(ctx, wait) // the loop looks at ctx
+		_ = Pause(ctx, wait) // the loop checks ctx
 	}
 	return opened, false
 }

@@ -7,8 +7,9 @@ import (
 	"time"
 )
 
-// Retry calls try until it succeeds, or fails with an error that stays, or ctx
-// ends. Then it returns the reason rather than the end of the time.
+// Retry calls try until it succeeds, returns an error for which stays is true,
+// or ctx ends. At the end of ctx it returns the last real error, not only the
+// timeout.
 func Retry(ctx context.Context, pause time.Duration, stays func(error) bool, try func() error) error {
 	var last error
 	for {
@@ -34,7 +35,8 @@ func isEnd(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// CallWithin returns when the call does, or with the context. The call goes on then.
+// CallWithin returns when the call does, or when ctx ends. The call then
+// continues in the background.
 func CallWithin(ctx context.Context, call func() error) error {
 	result := make(chan error, 1)
 	go func() { result <- call() }()
@@ -46,7 +48,8 @@ func CallWithin(ctx context.Context, call func() error) error {
 	}
 }
 
-// WaitWithin is Within for an end that has no error, such as that of a WaitGroup.
+// WaitWithin is CallWithin for a wait without an error, such as that of a
+// WaitGroup.
 func WaitWithin(ctx context.Context, end func()) error {
 	return CallWithin(ctx, func() error {
 		end()

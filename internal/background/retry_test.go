@@ -59,7 +59,7 @@ func TestRetry_ReturnsTheReasonAtTheEndOfTheTime(t *testing.T) {
 	})
 }
 
-func TestWithin_ReturnsWithItsContext(t *testing.T) {
+func TestCallWithin_ReturnsWithItsContext(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

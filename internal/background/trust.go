@@ -6,15 +6,15 @@ import (
 	"net"
 )
 
-// CertificateRefused reports whether a server, or this client, showed a certificate that
-// the other does not believe: to try again would not change it.
+// CertificateRefused reports whether the server or this client refused the
+// other's certificate. A retry would not help.
 func CertificateRefused(err error) bool {
 	var certificate *tls.CertificateVerificationError
 	if errors.As(err, &certificate) {
 		return true
 	}
 	for said := (*net.OpError)(nil); errors.As(err, &said); err = said.Err {
-		if said.Op == "remote error" { // so says crypto/tls what the server does not like about us
+		if said.Op == "remote error" { // crypto/tls reports an alert of the server like this
 			return true
 		}
 	}

@@ -6,53 +6,53 @@ import (
 )
 
 const (
-	// exceptMost bounds what a list is asked to leave out. Beyond it the round
-	// ends: so much trouble is not one part's.
+	// exceptMost bounds the keys that a list leaves out. Above it the round
+	// ends: so many failures have a common cause.
 	exceptMost = 500
-	// retryAtOnce is how much of the shelf is tried together. What it is owed may
-	// fill a page each, and one page waits for the other.
+	// retryAtOnce is how many postponed keys are tried together. Each may fill
+	// a page, and the pages come one after the other.
 	retryAtOnce = 4
 )
 
-// Work is what a duty owes to parts of the ledger, listed oldest first, a page
-// at a time.
+// Work is a round over items of many keys, such as shards, listed oldest first
+// in pages.
 type Work[K comparable, T any] struct {
-	// Shelf outlives the rounds.
-	Shelf *Shelf[K]
-	// Due lists at most Limit, without what is excepted: what cannot be done
-	// would hide what is behind it.
+	// Postponed keeps the keys that did not answer between rounds.
+	Postponed *Postponed[K]
+	// Due lists at most Limit items, without those of except. Otherwise items
+	// that cannot be done would hide the items behind them.
 	Due   func(ctx context.Context, limit int, except ...K) ([]T, error)
 	Limit int
-	// Key says whose it is.
+	// Key returns the key of an item.
 	Key func(*T) K
-	// Do does what one page lists of one key; several at once.
+	// Do handles the items of one key on a page. Calls are concurrent.
 	Do     func(ctx context.Context, key K, items []T) error
 	AtOnce int
-	// All says that what was done is listed no more, so that a full page is
-	// followed by the next. Without it a round is one page and what was behind
-	// the parts in trouble.
+	// All means that finished items are no longer listed, so a full page is
+	// followed by the next. Otherwise a round is one page and the items behind
+	// the failed keys.
 	All bool
 
 	failed []K // in this round
 	errs   []error
 }
 
-// Round does what is due: first what is not on the shelf, then, a few at a
-// time, what is, until a few of them did not answer. It goes on past trouble,
-// and returns all errors.
+// Round handles the due items: first those of keys that are not postponed. Then
+// it tries postponed keys, a few at a time, until all of a batch did not
+// answer. It continues after errors, and returns all of them.
 func (w Work[K, T]) Round(ctx context.Context) error {
-	shelf := w.Shelf.all()
-	if len(shelf) > exceptMost {
-		for _, key := range shelf[:len(shelf)-exceptMost] {
-			w.Shelf.take(key)
+	postponed := w.Postponed.all()
+	if len(postponed) > exceptMost {
+		for _, key := range postponed[:len(postponed)-exceptMost] {
+			w.Postponed.take(key)
 		}
-		shelf = shelf[len(shelf)-exceptMost:]
+		postponed = postponed[len(postponed)-exceptMost:]
 	}
-	left := w.pass(ctx, shelf)
-	for len(shelf) > 0 && left != unknown && ctx.Err() == nil && len(w.failed) < exceptMost {
-		batch := shelf[:min(retryAtOnce, len(shelf))]
-		shelf = shelf[len(batch):]
-		left = w.pass(ctx, shelf)
+	left := w.pass(ctx, postponed)
+	for len(postponed) > 0 && left != unknown && ctx.Err() == nil && len(w.failed) < exceptMost {
+		batch := postponed[:min(retryAtOnce, len(postponed))]
+		postponed = postponed[len(batch):]
+		left = w.pass(ctx, postponed)
 		if left == nothing {
 			w.settled(batch)
 		}
@@ -63,26 +63,26 @@ func (w Work[K, T]) Round(ctx context.Context) error {
 	return joined(w.errs)
 }
 
-// settled takes those off the shelf that nothing is owed to.
+// settled removes the keys without due items from the postponed ones.
 func (w *Work[K, T]) settled(batch []K) {
 	for _, key := range batch {
 		if !slices.Contains(w.failed, key) {
-			w.Shelf.take(key)
+			w.Postponed.take(key)
 		}
 	}
 }
 
-// rest is what a pass leaves behind of what it was to do.
+// rest says what a pass has left to do.
 type rest uint8
 
 const (
-	nothing rest = iota // but what has failed
+	nothing rest = iota // only failed items
 	more                // there was more than a page
-	unknown             // it could not be listed
+	unknown             // the list failed
 )
 
-// pass does page after page, without what is excepted or has failed in this
-// round.
+// pass handles page after page, without the keys of except and those that
+// failed in this round.
 func (w *Work[K, T]) pass(ctx context.Context, except []K) rest {
 	for {
 		due, err := w.Due(ctx, w.Limit, slices.Concat(except, w.failed)...)
@@ -100,7 +100,7 @@ func (w *Work[K, T]) pass(ctx context.Context, except []K) rest {
 	}
 }
 
-// page does what one page lists, and reports whether something failed.
+// page handles the items of one page, and reports whether one failed.
 func (w *Work[K, T]) page(ctx context.Context, due []T) (failed bool) {
 	var keys []K
 	items := make(map[K][]T)
@@ -111,7 +111,7 @@ func (w *Work[K, T]) page(ctx context.Context, due []T) (failed bool) {
 		}
 		items[key] = append(items[key], due[i])
 	}
-	errs := w.Shelf.run(ctx, keys, w.AtOnce, func(ctx context.Context, key K) error { return w.Do(ctx, key, items[key]) })
+	errs := w.Postponed.run(ctx, keys, w.AtOnce, func(ctx context.Context, key K) error { return w.Do(ctx, key, items[key]) })
 	for i, err := range errs {
 		if err != nil {
 			w.failed, failed = append(w.failed, keys[i]), true

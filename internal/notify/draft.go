@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// Bounds of what waits to be sent.
+// Bounds of the notices that wait to be sent.
 const (
 	mostTopics = 4096 // notices that differ in more than their time
-	// pagePause is the least time between two pages: what is posted meanwhile
-	// gathers, and what repeats is said once.
+	// pagePause is the least time between two pages. Notices gather meanwhile,
+	// and repeated ones are sent once.
 	pagePause = 20 * time.Millisecond
-	// retryPause is the same after a page that could not be published.
+	// retryPause is the pause after a page that could not be published.
 	retryPause = 500 * time.Millisecond
 )
 
-// Draft is what an instance has posted and not sent yet. Adapters use it: Post
-// fills it, Send empties it page by page.
+// Draft holds the posted notices that are not sent yet. Adapters use it: Post
+// fills it, and Send empties it page by page.
 type Draft struct {
 	filled chan struct{}
 
@@ -28,7 +28,7 @@ type Draft struct {
 	stats  Stats
 }
 
-// topic is what makes two notices the same; the later one's time counts.
+// topic identifies equal notices. The time of the later one is kept.
 type topic struct {
 	kind    Kind
 	product uint32
@@ -53,23 +53,23 @@ func (d *Draft) Post(n Notice) {
 	ring(d.filled)
 }
 
-// Heard counts notices of others.
+// Heard counts notices of other instances.
 func (d *Draft) Heard(n int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.stats.Heard += int64(n)
 }
 
-// Stats counts.
+// Stats returns the counters.
 func (d *Draft) Stats() Stats {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.stats
 }
 
-// Send hands what is posted to publish until ctx ends: at once when nothing
-// was sent for a while, else gathered. A page that could not be published is
-// dropped: each instance looks by itself soon.
+// Send passes posted notices to publish until ctx ends: at once if nothing was
+// sent recently, otherwise in pages. A page that cannot be published is
+// dropped, because each instance looks by itself soon.
 func (d *Draft) Send(ctx context.Context, publish func(ctx context.Context, notices []Notice) error) {
 	for ctx.Err() == nil {
 		select {
@@ -88,7 +88,7 @@ func (d *Draft) Send(ctx context.Context, publish func(ctx context.Context, noti
 	}
 }
 
-// take empties the draft, in an order that does not depend on chance.
+// take empties the draft, in a fixed order.
 func (d *Draft) take() []Notice {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -103,7 +103,7 @@ func (d *Draft) take() []Notice {
 	return notices
 }
 
-// sent counts a page.
+// sent counts the notices of a page.
 func (d *Draft) sent(notices []Notice, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

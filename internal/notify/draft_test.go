@@ -13,7 +13,7 @@ import (
 	"seckill/test/virtual"
 )
 
-// recorder sends a draft's pages to a slice while a test runs.
+// recorder collects the pages of a draft while a test runs.
 type recorder struct {
 	*notify.Draft
 	mu     sync.Mutex
@@ -39,7 +39,7 @@ func (d *recorder) fail(broken bool) {
 	d.broken = broken
 }
 
-// sent are the pages, and when each was tried.
+// sent returns the pages and the times of the tries.
 func (d *recorder) sent() ([][]notify.Notice, []time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -62,7 +62,7 @@ func product(id uint32) notify.Notice {
 	return notify.Notice{Kind: notify.ProductChanged, Product: id}
 }
 
-func TestTheFirstNoticeLeavesAtOnceAndRepetitionsTogether(t *testing.T) {
+func TestDraft_SendsTheFirstNoticeAtOnceAndLaterOnesTogether(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		d := sending(t)
 		began := time.Now()
@@ -123,7 +123,7 @@ func TestDraft_PageThatFailedIsDropped(t *testing.T) {
 	})
 }
 
-func TestWhatIsWrittenIsRead(t *testing.T) {
+func TestDecode_ReadsWhatEncodeWrites(t *testing.T) {
 	want := []notify.Notice{
 		product(1<<32 - 1), {Kind: notify.SoldOut, Product: 7, At: time.UnixMilli(1_700_000_000_123)},
 		{Kind: notify.DutyDue, Duty: "release"},

@@ -9,53 +9,54 @@ import (
 )
 
 const (
-	// fenceTimeout bounds one fence: what it is waited for with is of no use later.
+	// fenceTimeout bounds one fence. Later its result is useless.
 	fenceTimeout = time.Second
-	// fencePause is the least time between two fences: each is heard by all
-	// instances. What waits meanwhile is served together.
+	// fencePause is the least time between two fences, because all instances
+	// receive each of them. Callers that wait meanwhile share the next one.
 	fencePause = 5 * time.Millisecond
-	// fenceRetry is the same after one that failed.
+	// fenceRetry is the pause after a fence that failed.
 	fenceRetry = 100 * time.Millisecond
 )
 
-// FenceOptions are a fence's surroundings.
+// FenceOptions are the parts of a fence.
 type FenceOptions struct {
-	// Publish puts a barrier behind all notices, and says in how many places. It
-	// returns when ctx ends.
+	// Publish publishes a barrier after all notices, and returns the number of
+	// places. It returns when ctx ends.
 	Publish func(ctx context.Context, barrier uint64) (places int, err error)
-	// Random makes the barriers.
+	// Random returns the numbers of barriers.
 	Random func() uint64
-	// OnFailed is told of a barrier that did not come back in time. Those who waited
-	// for it wait no more.
+	// OnFailed reports a barrier that was not received in time. The waiting
+	// functions are dropped.
 	OnFailed func(err error)
 }
 
-// Fence tells when this instance has heard what others told before. It has a
-// barrier published behind their notices, in every place where these are, and what
-// waits is done when the barriers have come back: each place tells in order. One
-// barrier is under way at a time; whoever comes meanwhile waits for the next, which
-// alone is certainly behind what they mean.
+// Fence finds out when this instance has received everything that others
+// published before. It publishes a barrier after their notices, in every place
+// of the ledger. Each place sends in order, so everything before has arrived
+// when all barriers have come back. One barrier is under way at a time. A
+// caller during it waits for the next one, because only the next one is
+// certainly after the caller's notice.
 type Fence struct {
 	opt    FenceOptions
 	filled chan struct{}
 	came   chan struct{}
 
 	mu      sync.Mutex
-	waiting map[uint32]func() // by product, so that it is bounded
+	waiting map[uint32]func() // by product, so the size is bounded
 	barrier uint64            // the one under way
-	heard   int               // in so many places
+	heard   int               // number of places that have sent it back
 }
 
-// NewFence makes a fence; Run has it work.
+// NewFence makes a fence. Run makes it work.
 func NewFence(opt FenceOptions) *Fence {
 	return &Fence{
 		opt: opt, filled: make(chan struct{}, 1), came: make(chan struct{}, 1), waiting: make(map[uint32]func()),
 	}
 }
 
-// Behind does something for a product when all has been heard that was told
-// before now. It returns at once. What waits for the product
-// already stands for what comes meanwhile, which is dropped.
+// Behind calls do when this instance has received everything that was published
+// before this call. It returns at once. If a function already waits for the
+// product, do is dropped: the waiting one stands for both.
 func (f *Fence) Behind(product uint32, do func()) {
 	f.mu.Lock()
 	_, there := f.waiting[product]
@@ -68,7 +69,7 @@ func (f *Fence) Behind(product uint32, do func()) {
 	}
 }
 
-// Heard takes a barrier that was heard, whosever it is.
+// Heard counts a received barrier, if it is the present one of this instance.
 func (f *Fence) Heard(barrier uint64) {
 	f.mu.Lock()
 	ours := f.barrier == barrier
@@ -84,11 +85,11 @@ func (f *Fence) Heard(barrier uint64) {
 func ring(bell chan struct{}) {
 	select {
 	case bell <- struct{}{}:
-	default: // it rings already
+	default: // a signal is already pending
 	}
 }
 
-// Run has fences made until ctx ends; what waits then is not done.
+// Run makes fences until ctx ends. Functions that wait then are dropped.
 func (f *Fence) Run(ctx context.Context) {
 	for {
 		select {
@@ -102,7 +103,8 @@ func (f *Fence) Run(ctx context.Context) {
 	}
 }
 
-// serve does what is due behind a fence, and says how long to rest after it.
+// serve makes a fence and calls the due functions. It returns the pause after
+// it.
 func (f *Fence) serve(ctx context.Context, due []func()) (pause time.Duration) {
 	if err := f.pass(ctx); err != nil {
 		if ctx.Err() == nil {
@@ -125,7 +127,7 @@ func rest(ctx context.Context, pause time.Duration) {
 	}
 }
 
-// take takes all that waits.
+// take removes and returns all waiting functions.
 func (f *Fence) take() (due []func()) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -136,7 +138,7 @@ func (f *Fence) take() (due []func()) {
 	return due
 }
 
-// pass publishes a barrier and waits until it was heard in every place.
+// pass publishes a barrier and waits until every place has sent it back.
 func (f *Fence) pass(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()

@@ -13,7 +13,7 @@ import (
 	"seckill/test/virtual"
 )
 
-// places are where barriers are published; each comes back when the test says so.
+// places are the places for barriers. The test sends each barrier back.
 type places struct {
 	*notify.Fence
 	mu       sync.Mutex
@@ -23,7 +23,7 @@ type places struct {
 	failed   atomic.Int64
 }
 
-// fenced runs a fence over so many places while a test does.
+// fenced runs a fence with this number of places during a test.
 func fenced(t *testing.T, count int) *places {
 	p := &places{count: count}
 	made := uint64(0)
@@ -47,7 +47,7 @@ func fenced(t *testing.T, count int) *places {
 	return p
 }
 
-// published is how many fences there were.
+// published returns the number of fences.
 func (p *places) published() int {
 	synctest.Wait()
 	p.mu.Lock()
@@ -55,7 +55,7 @@ func (p *places) published() int {
 	return len(p.barriers)
 }
 
-// hears has the barrier of the n-th fence come back so often.
+// hears sends back the barrier of the n-th fence this many times.
 func (p *places) hears(n uint64, times int) {
 	for range times {
 		p.Heard(n)
@@ -68,7 +68,7 @@ func pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func TestWhatWaitsIsDoneWhenEveryPlaceWasHeard(t *testing.T) {
+func TestFence_PassesWhenEveryPlaceWasHeard(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		p, done := fenced(t, 3), 0
 		p.Behind(1, func() { done++ })
@@ -76,26 +76,26 @@ func TestWhatWaitsIsDoneWhenEveryPlaceWasHeard(t *testing.T) {
 			t.Fatalf("%d fences", n)
 		}
 		p.hears(1, 2)
-		p.hears(77, 9) // another instance's
+		p.hears(77, 9) // the barrier of another instance
 		if done != 0 {
-			t.Fatal("done before all was heard")
+			t.Fatal("called before every place sent the barrier back")
 		}
 		p.hears(1, 1)
 		if done != 1 {
-			t.Error("not done when all was heard")
+			t.Error("not called after every place sent the barrier back")
 		}
 	})
 }
 
-// A barrier that is under way may have been published before the notice that a
-// newcomer means.
-func TestWhoComesDuringAFenceWaitsForTheNext(t *testing.T) {
+// A barrier under way may have been published before the notice that a new
+// caller means.
+func TestFence_LaterCallersWaitForTheNext(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		p := fenced(t, 1)
 		var first, second, other int
 		p.Behind(1, func() { first++ })
 		synctest.Wait()
-		for range 1000 { // a crowd of answers
+		for range 1000 { // many calls
 			p.Behind(1, func() { second++ })
 			p.Behind(2, func() { other++ })
 		}
@@ -114,7 +114,7 @@ func TestWhoComesDuringAFenceWaitsForTheNext(t *testing.T) {
 	})
 }
 
-func TestAFenceThatFailsIsGivenUpAndTheNextIsMade(t *testing.T) {
+func TestFence_FailureDropsCallersAndTheNextIsMade(t *testing.T) {
 	for name, c := range map[string]struct {
 		places int
 		err    error
@@ -128,7 +128,7 @@ func TestAFenceThatFailsIsGivenUpAndTheNextIsMade(t *testing.T) {
 			virtual.Test(t, func(t *testing.T) {
 				p, done := fenced(t, c.places), 0
 				p.err = c.err
-				p.Behind(1, func() { t.Error("done without a fence") })
+				p.Behind(1, func() { t.Error("called without a fence") })
 				synctest.Wait()
 				p.hears(1, 1)
 				pass(c.within)
@@ -140,7 +140,7 @@ func TestAFenceThatFailsIsGivenUpAndTheNextIsMade(t *testing.T) {
 				p.mu.Unlock()
 				p.Behind(1, func() { done++ })
 				pass(100 * time.Millisecond)
-				p.hears(1, 2) // late
+				p.hears(1, 2) // too late
 				p.hears(2, 1)
 				if done != 1 {
 					t.Error("the next fence did nothing")
@@ -150,8 +150,8 @@ func TestAFenceThatFailsIsGivenUpAndTheNextIsMade(t *testing.T) {
 	}
 }
 
-// Every fence is heard by all instances: a crowd of products shares them.
-func TestFencesAreNotManyHoweverManyWait(t *testing.T) {
+// All instances receive every fence, so many products share one.
+func TestFence_ManyCallersShareFewFences(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		p, done := fenced(t, 1), 0
 		for ms := range uint32(1000) {

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// page is one message on the wire: what one instance has to say at a time.
+// page is one encoded message of an instance.
 type page struct {
 	From    string `json:"from"`
 	Notices []line `json:"notices"`
 }
 
-// line is a notice on the wire.
+// line is one encoded notice.
 type line struct {
 	Kind    Kind   `json:"kind"`
 	Product uint32 `json:"product,omitempty"`
@@ -20,7 +20,7 @@ type line struct {
 	AtMS    int64  `json:"at_ms,omitempty"`
 }
 
-// Encode writes notices of an instance as one message.
+// Encode encodes notices of an instance as one message.
 func Encode(from string, notices []Notice) ([]byte, error) {
 	lines := make([]line, len(notices))
 	for i, n := range notices {
@@ -32,11 +32,11 @@ func Encode(from string, notices []Notice) ([]byte, error) {
 	return json.Marshal(page{From: from, Notices: lines})
 }
 
-// Decode reads a message and says whose it is.
+// Decode decodes a message and returns its sender.
 func Decode(message []byte) (from string, notices []Notice, err error) {
 	var p page
 	if err := json.Unmarshal(message, &p); err != nil {
-		return "", nil, fmt.Errorf("read a bulletin: %w", err)
+		return "", nil, fmt.Errorf("read a message of another instance: %w", err)
 	}
 	notices = make([]Notice, len(p.Notices))
 	for i, l := range p.Notices {

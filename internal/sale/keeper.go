@@ -37,7 +37,7 @@ type Keeper struct {
 	// that may take minutes. It is asked again with every round until it is done.
 	onLost func(product uint32)
 
-	aside background.Shelf[uint32] // sales whose ledger did not answer
+	aside background.Postponed[uint32] // sales whose ledger did not answer
 
 	mu sync.Mutex // of announced and onEnded
 	// announced spares the store a transaction a second for what it was told.

@@ -52,7 +52,7 @@ type Lifecycle struct {
 
 	failures failures
 	// Products whose ledger did not answer the duty.
-	stockAside background.Shelf[uint32]
+	stockAside background.Postponed[uint32]
 
 	locks locks // by product
 	turns locks // of rebuilds, by limit group

@@ -62,7 +62,7 @@ const (
 // trouble holds up no other's change.
 func (d *Lifecycle) FinishStockChanges(ctx context.Context, limit int) error {
 	return background.Work[uint32, store.StockChange]{
-		Shelf: &d.stockAside, AtOnce: stockAtOnce, Due: d.store.StockChangesDue, Limit: limit, Do: d.finishChanges,
+		Postponed: &d.stockAside, AtOnce: stockAtOnce, Due: d.store.StockChangesDue, Limit: limit, Do: d.finishChanges,
 		Key: func(c *store.StockChange) uint32 { return c.ProductID },
 	}.Round(ctx)
 }

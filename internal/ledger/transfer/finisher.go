@@ -20,7 +20,7 @@ type Finisher struct {
 	// skipped.
 	Products func() []*seckill.Product
 
-	aside background.Shelf[uint32] // products with a shard that did not answer
+	aside background.Postponed[uint32] // products with a shard that did not answer
 }
 
 const (

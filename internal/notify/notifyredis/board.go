@@ -1,6 +1,6 @@
-// Package notifyredis carries bulletins over Redis Pub/Sub, on a client of
-// its own, so that no notice waits behind a reservation. In a Cluster any node
-// takes and gives them.
+// Package notifyredis carries notices over Redis Pub/Sub. It has its own
+// client, so that no notice waits behind a reservation. In a Cluster any node
+// accepts and delivers them.
 package notifyredis
 
 import (
@@ -23,38 +23,39 @@ import (
 
 const (
 	dialTimeout = time.Second
-	// deafAfter is when a connection that answers nothing is given up.
+	// deafAfter is the timeout of a connection that does not answer.
 	deafAfter      = 2 * time.Second
 	publishTimeout = time.Second
 	rejoinPause    = 200 * time.Millisecond
-	// barrierBytes is the length of a fence's barrier.
+	// barrierBytes is the length of a barrier.
 	barrierBytes = 8
 )
 
-// Options say where Redis is.
+// Options say where Redis is, and which names to use.
 type Options struct {
 	redisclient.Place
-	// Prefix begins the channel's name; instances of one engine share it.
+	// Prefix is the beginning of the channel's name. All instances of an engine
+	// use the same one.
 	Prefix string
-	// Name tells this instance from the others: its own notices come back too.
+	// Name identifies this instance: it ignores its own notices, which come
+	// back too.
 	Name string
-	// Tag is what ends this instance's own notes; 0 for none that it should pass
-	// over.
+	// Tag ends this instance's own notes, which it ignores; 0 means none.
 	Tag    uint64
 	Logger *slog.Logger
 }
 
-// Board is a notify.Board. It connects in Run, so that it can be made while
-// Redis is away.
+// Board is a notify.Board. It connects in Run, so it can be created while Redis
+// is away.
 type Board struct {
 	*notify.Draft
 	opt Options
 
-	// noted is where the buyers of a note are read to, one note after the other.
+	// noted is the reused memory for the buyers of a note.
 	noted []uint64
 
 	mu     sync.Mutex
-	client rueidis.Client // nil while there is none
+	client rueidis.Client // nil while not connected
 }
 
 var _ notify.Board = (*Board)(nil)
@@ -64,7 +65,7 @@ func New(opt Options) *Board { return &Board{Draft: notify.NewDraft(), opt: opt}
 
 var errNotConnected = errors.New("not connected")
 
-// Run carries notices until ctx ends.
+// Run sends and receives notices until ctx ends.
 func (b *Board) Run(ctx context.Context, hear func(notify.Notice), joined, parted func()) {
 	var sending sync.WaitGroup
 	sending.Go(func() { b.Send(ctx, b.publish) })
@@ -77,7 +78,7 @@ func (b *Board) Run(ctx context.Context, hear func(notify.Notice), joined, parte
 		}
 		if !deaf.Swap(true) {
 			parted()
-			b.opt.Logger.Warn("bulletin not heard; changes of other instances come by looking, within a second", "error", err)
+			b.opt.Logger.Warn("notices of other instances are not received; this instance looks for changes every second", "error", err)
 		}
 		if background.Pause(ctx, rejoinPause) != nil {
 			return
@@ -85,19 +86,19 @@ func (b *Board) Run(ctx context.Context, hear func(notify.Notice), joined, parte
 	}
 }
 
-// listen subscribes on a new client until that fails. A new client each time
-// also finds a Redis that has moved.
+// listen subscribes with a new client until the subscription fails. A new
+// client also finds a Redis that has moved.
 func (b *Board) listen(ctx context.Context, hear func(notify.Notice), joined func()) error {
 	client, err := redisclient.Connect(ctx, b.clientOption())
 	if err != nil {
 		return fmt.Errorf("connect: %w", err)
 	}
-	// It says goodbye, for which a frozen Redis lets it wait.
+	// In the background: Close sends QUIT, and waits for a frozen Redis.
 	defer func() { go client.Close() }()
 	b.use(client)
 	defer b.use(nil)
 	ctx = rueidis.WithOnSubscriptionHook(ctx, func(s rueidis.PubSubSubscription) {
-		// The last of the two: from then on both are heard.
+		// This is the last of the two subscriptions: both are active now.
 		if s.Kind == "subscribe" && s.Channel == NotesChannel(b.opt.Prefix) {
 			joined()
 		}
@@ -115,11 +116,11 @@ func (b *Board) listen(ctx context.Context, hear func(notify.Notice), joined fun
 	return err
 }
 
-// read hears the notices of one message, unless it is our own.
+// read passes on the notices of one message, unless this instance sent it.
 func (b *Board) read(message string, hear func(notify.Notice)) {
 	from, notices, err := notify.Decode([]byte(message))
 	if err != nil {
-		b.opt.Logger.Debug("bulletin not understood", "error", err)
+		b.opt.Logger.Debug("message of another instance not understood", "error", err)
 		return
 	}
 	if from == b.opt.Name {
@@ -131,18 +132,20 @@ func (b *Board) read(message string, hear func(notify.Notice)) {
 	}
 }
 
-// readNotes hears the buyers whom the ledger has just accepted for others, in
-// the very step that accepted them. A note ends with the tag of who asked for
-// it, and our own is passed over: the ledger's answer tells the same. Of another
-// the tag is heard as if it were one more buyer, who will never ask. It is not
-// cut off because a note of a version that knows no tags ends with a buyer; and
-// to that version, too, a tag is a buyer who never asks.
+// readNotes passes on the buyers that the ledger has just accepted for other
+// instances. The step that accepts them publishes the note.
+//
+// A note ends with the tag of the instance that made the call. An instance
+// ignores its own notes, because it has the ledger's answer. The tag of another
+// instance is passed on like one more buyer, who never buys. It is not removed,
+// because a note of an old version has no tag and ends with a buyer. For an old
+// version a tag is such a buyer too.
 func (b *Board) readNotes(message string, hear func(notify.Notice)) {
 	raw := []byte(message) // not copied: it is only read
 	if len(raw) == 0 {
-		return // an instance that starts has tried whether it may tell
+		return // an instance that starts tests its permission to publish
 	}
-	if len(raw) == barrierBytes { // which no note has, so that versions without fences pass it over
+	if len(raw) == barrierBytes { // no note has this length, so versions without fences ignore it
 		hear(notify.Notice{Kind: notify.Fenced, Barrier: binary.BigEndian.Uint64(raw)})
 		return
 	}
@@ -188,13 +191,14 @@ func (b *Board) use(client rueidis.Client) {
 	b.client = client
 }
 
-// NotesChannel is where the ledger under this prefix tells whom it accepts.
+// NotesChannel is the channel on which the ledger with this prefix publishes
+// accepted buyers.
 func NotesChannel(prefix string) string { return prefix + "noted" }
 
 func (b *Board) channel() string { return b.opt.Prefix + "bulletin" }
 
 func (b *Board) clientOption() rueidis.ClientOption {
-	// listen begins anew after any failure, and says that it did.
+	// listen reconnects and logs after any failure.
 	option := b.opt.Place.Option("seckill-bulletin", net.Dialer{Timeout: dialTimeout, KeepAlive: time.Second})
 	option.ConnWriteTimeout = deafAfter
 	return option

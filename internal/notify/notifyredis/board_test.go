@@ -18,7 +18,7 @@ import (
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// listener is a board that runs, and what it heard.
+// listener is a running board that collects notices.
 type listener struct {
 	*notifyredis.Board
 	heard          chan notify.Notice
@@ -46,8 +46,8 @@ func joinBy(t *testing.T, opt notifyredis.Options) *listener {
 
 var prefixes atomic.Int64
 
-// newPrefix is one that no test has used on the shared Redis, nor this test
-// when it ran before.
+// newPrefix returns a prefix that no other test, and no earlier run, has used
+// on the shared Redis.
 func newPrefix(t *testing.T) string {
 	return fmt.Sprintf("%s-%d:", t.Name(), prefixes.Add(1))
 }
@@ -68,7 +68,7 @@ func (l *listener) next(t *testing.T) notify.Notice {
 	}
 }
 
-func TestTheOthersHearWhatOnePosts(t *testing.T) {
+func TestPost_OthersHearIt(t *testing.T) {
 	redis := server.SharedRedis(t)
 	prefix := newPrefix(t)
 	a, b, other := join(t, redis.Addr(), "a", prefix), join(t, redis.Addr(), "b", prefix), join(t, redis.Addr(), "c", "another engine")
@@ -81,15 +81,15 @@ func TestTheOthersHearWhatOnePosts(t *testing.T) {
 	}
 	b.Post(notify.Notice{Kind: notify.DutyDue, Duty: "release"})
 	if n := a.next(t); n.Kind != notify.DutyDue || n.Duty != "release" {
-		t.Errorf("a heard %+v", n) // and not its own before
+		t.Errorf("a heard %+v", n) // and not its own notice before it
 	}
 	if len(other.heard) != 0 || len(b.heard) != 0 {
-		t.Error("somebody heard what was not for them")
+		t.Error("an instance heard a notice that was not for it")
 	}
 	rig.Until(t, "b has counted", func() bool { return b.Stats() == notify.Stats{Posted: 1, Heard: 1} })
 }
 
-func TestABoardJoinsAgainByItself(t *testing.T) {
+func TestBoard_ReconnectsByItself(t *testing.T) {
 	redis := server.Redis(t, server.RedisOptions{})
 	a, b := join(t, redis.Addr(), "a", "x:"), join(t, redis.Addr(), "b", "x:")
 	a.waitJoined(t, 1)
@@ -105,7 +105,8 @@ func TestABoardJoinsAgainByItself(t *testing.T) {
 		if b.parted.Load() != want-1 {
 			t.Errorf("b parted %d times in %d outages", b.parted.Load(), want-1)
 		}
-		// Whether the sender's own connection is back is seen by what arrives.
+		// The sender's own connection may not be back yet, so wait for a notice
+		// to arrive.
 		rig.Until(t, "a notice arrives again", func() bool {
 			a.Post(notify.Notice{Kind: notify.UnitsBack, Product: 5})
 			return len(b.heard) > 0
@@ -116,7 +117,7 @@ func TestABoardJoinsAgainByItself(t *testing.T) {
 	}
 }
 
-// arrives posts until the other hears it.
+// arrives posts until the other board hears it.
 func arrives(t *testing.T, from, to *listener) {
 	t.Helper()
 	rig.Until(t, "a notice arrives", func() bool {
@@ -128,10 +129,10 @@ func arrives(t *testing.T, from, to *listener) {
 	}
 }
 
-func TestNoticesCrossACluster(t *testing.T) {
+func TestBoard_NoticesCrossACluster(t *testing.T) {
 	cluster := server.Cluster(t, server.ClusterOptions{})
 	var boards []*listener
-	for i, address := range cluster.Addrs() { // each by another node
+	for i, address := range cluster.Addrs() { // each on another node
 		boards = append(boards, joinBy(t, notifyredis.Options{Place: redisclient.Place{Addrs: []string{address}}, Name: string(rune('a' + i)), Prefix: "x:"}))
 	}
 	for i, from := range boards {
@@ -142,7 +143,7 @@ func TestNoticesCrossACluster(t *testing.T) {
 	}
 }
 
-func TestNoticesSurviveAFailover(t *testing.T) {
+func TestBoard_WorksAfterAFailover(t *testing.T) {
 	set := server.Sentinel(t, server.SentinelOptions{})
 	var boards []*listener
 	for _, name := range []string{"a", "b"} {
@@ -156,7 +157,7 @@ func TestNoticesSurviveAFailover(t *testing.T) {
 	arrives(t, boards[1], boards[0])
 }
 
-func TestPostNeverWaitsForRedis(t *testing.T) {
+func TestPost_NeverWaitsForRedis(t *testing.T) {
 	nobody := notifyredis.New(notifyredis.Options{Place: redisclient.Place{Addrs: []string{"127.0.0.1:1"}}, Logger: quiet})
 	began := time.Now()
 	for i := range 100_000 {
@@ -170,9 +171,9 @@ func TestPostNeverWaitsForRedis(t *testing.T) {
 	}
 }
 
-// An instance that stops does not wait until a frozen Redis is given up, be it
-// for a connection, for a message or for a goodbye.
-func TestAFrozenRedisHoldsNobodyUp(t *testing.T) {
+// A stop does not wait for a frozen Redis: neither for a connection, a message,
+// nor a QUIT.
+func TestStop_DoesNotWaitForAFrozenRedis(t *testing.T) {
 	for name, joins := range map[string]bool{"before it listens": false, "while it listens": true} {
 		t.Run(name, func(t *testing.T) {
 			redis := server.Redis(t, server.RedisOptions{})
@@ -194,16 +195,16 @@ func TestAFrozenRedisHoldsNobodyUp(t *testing.T) {
 				go run()
 			}
 			board.Post(notify.Notice{Kind: notify.UnitsBack, Product: 1})
-			select { // nothing tells that the message, or the greeting, waits for Redis
+			select { // there is no signal that the message or the greeting waits for Redis
 			case <-ended:
-				t.Fatal("it stopped by itself")
+				t.Fatal("the board stopped by itself")
 			case <-time.After(200 * time.Millisecond):
 			}
 			began := time.Now()
 			stop()
 			<-ended
 			if took := time.Since(began); took > time.Second {
-				t.Errorf("it stopped after %v", took)
+				t.Errorf("the stop took %v", took)
 			}
 			redis.Resume()
 		})

@@ -18,14 +18,14 @@ import (
 	"seckill/test/server"
 )
 
-// hearing is a board with a fence in its way, as an instance has.
+// hearing is a board with a fence, as in an instance.
 type hearing struct {
 	*notify.Fence
-	known  chan uint64 // buyers, in the order in which they were heard
+	known  chan uint64 // buyers in the order of their notes
 	joined chan struct{}
 }
 
-// hears listens at one place, and has its barriers published by a ledger.
+// hears listens at one place. A ledger publishes its barriers.
 func hears(t *testing.T, at redisclient.Place, prefix string, by *ledgerredis.Ledger) *hearing {
 	t.Helper()
 	board := notifyredis.New(notifyredis.Options{Place: at, Name: "b", Prefix: prefix, Tag: 2, Logger: quiet})
@@ -73,7 +73,7 @@ func (h *hearing) caughtUp(t *testing.T) {
 		case <-passed:
 			return true
 		case <-time.After(2 * time.Second):
-			return false // it was given up
+			return false // the fence failed
 		}
 	})
 }
@@ -85,8 +85,8 @@ func (h *hearing) buyers() (known []uint64) {
 	return known
 }
 
-// sellTo has the ledger of another instance sell units of a shard, each in a
-// step of its own, and returns when it has answered all.
+// sellTo makes the ledger of another instance sell units of a shard, each in
+// its own step. It returns after all answers.
 func sellTo(t *testing.T, book *ledgerredis.Ledger, shard ledger.Shard, buyers ...string) {
 	t.Helper()
 	lane := ledger.NewLane(book, shard, ledger.LaneOptions{})
@@ -100,9 +100,9 @@ func sellTo(t *testing.T, book *ledgerredis.Ledger, shard ledger.Shard, buyers .
 	}
 }
 
-// Whoever bought before a fence is known behind it, on whichever node of a
-// Cluster the shard is, and through whichever of them is listened.
-func TestBuyersFromBeforeAFenceAreKnownBehindIt(t *testing.T) {
+// All buyers from before a fence are known after it, on any node of a Cluster
+// and listening to any node.
+func TestFence_EarlierBuyersAreKnown(t *testing.T) {
 	cluster := server.Cluster(t, server.ClusterOptions{})
 	for name, places := range map[string][]redisclient.Place{
 		"alone":   {{Addrs: []string{server.SharedRedis(t).Addr()}}},
@@ -116,7 +116,7 @@ func TestBuyersFromBeforeAFenceAreKnownBehindIt(t *testing.T) {
 			for _, place := range places {
 				listeners = append(listeners, hears(t, place, prefix, other))
 			}
-			for product := range uint32(20) { // all over the masters
+			for product := range uint32(20) { // on all masters
 				shard := ledger.Shard{Product: product + 1, Group: product + 1, Epoch: 1}
 				stock(t, seller, shard, 3)
 				var want []uint64
@@ -131,7 +131,7 @@ func TestBuyersFromBeforeAFenceAreKnownBehindIt(t *testing.T) {
 					known := h.buyers()
 					for _, hash := range want {
 						if !slices.Contains(known, hash) {
-							t.Errorf("a buyer of product %d is not known behind the fence", product+1)
+							t.Errorf("a buyer of product %d is not known after the fence", product+1)
 						}
 					}
 				}
@@ -147,8 +147,8 @@ func eachOf(addrs []string) (places []redisclient.Place) {
 	return places
 }
 
-// However late the notes come, the fence comes later.
-func TestAFenceWaitsForNotesThatAreLate(t *testing.T) {
+// If the notes are late, the fence is later.
+func TestFence_WaitsForLateNotes(t *testing.T) {
 	redis := server.SharedRedis(t)
 	proxy := server.Proxy(t, redis.Addr())
 	prefix, place := newPrefix(t), redisclient.Place{Addrs: []string{redis.Addr()}}
@@ -162,22 +162,22 @@ func TestAFenceWaitsForNotesThatAreLate(t *testing.T) {
 	h.Behind(1, func() { close(passed) })
 	select {
 	case <-passed:
-		t.Fatal("a fence has passed that was not heard")
+		t.Fatal("a fence has passed before its barrier was heard")
 	case <-time.After(200 * time.Millisecond):
 	}
 	if known := h.buyers(); len(known) != 0 {
-		t.Fatalf("%d buyers are known: the test shows nothing", len(known))
+		t.Fatalf("%d buyers are known, so the test shows nothing", len(known))
 	}
 	proxy.Heal()
 	h.caughtUp(t)
 	if known := h.buyers(); !slices.Contains(known, seckill.HashBuyer("last")) {
-		t.Error("the last buyer is not known behind the fence")
+		t.Error("the last buyer is not known after the fence")
 	}
 }
 
-// Whoever listens to a server that is no longer the master must not believe to
-// have heard everything.
-func TestAFenceIsNotHeardFromAnotherServer(t *testing.T) {
+// If a board listens to a server that is no longer the master, the fence must
+// not pass.
+func TestFence_NotHeardFromAnotherServer(t *testing.T) {
 	here, there := server.SharedRedis(t), server.Redis(t, server.RedisOptions{})
 	prefix := newPrefix(t)
 	book := openLedger(t, ledgerredis.Options{
@@ -193,8 +193,8 @@ func TestAFenceIsNotHeardFromAnotherServer(t *testing.T) {
 	}
 }
 
-// A frozen Redis holds a fence up no longer than its context.
-func TestAFenceEndsWithItsContext(t *testing.T) {
+// With a frozen Redis a fence ends with its context.
+func TestFence_EndsWithItsContext(t *testing.T) {
 	redis := server.Redis(t, server.RedisOptions{})
 	book := openLedger(t, ledgerredis.Options{Place: redisclient.Place{Addrs: []string{redis.Addr()}}, Notes: "x:noted"})
 	redis.Pause()
@@ -210,9 +210,9 @@ func TestAFenceEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// A master of a Cluster that dies takes notes with it that it had not passed on:
-// who is behind the next fence must not believe to have heard them.
-func TestAFenceTellsThatAMasterHasDied(t *testing.T) {
+// A master of a Cluster that dies loses notes that it had not passed on. After
+// that, the fence must report that the process is another one.
+func TestFence_ReportsThatAMasterHasDied(t *testing.T) {
 	cluster := server.Cluster(t, server.ClusterOptions{})
 	book := openLedger(t, ledgerredis.Options{Place: redisclient.Place{Addrs: cluster.Addrs()}, Notes: "x:noted"})
 	masters := len(cluster.Nodes())
@@ -225,7 +225,7 @@ func TestAFenceTellsThatAMasterHasDied(t *testing.T) {
 			return err == nil && places == masters
 		})
 		if told != anew {
-			t.Errorf("%s: told of another process: %v, want %v", what, told, anew)
+			t.Errorf("%s: another process reported: %v, want %v", what, told, anew)
 		}
 	}
 	want("the first fence", true)

@@ -18,7 +18,7 @@ import (
 
 var soldShard = ledger.Shard{Product: 7, Group: 5, Epoch: 1}
 
-// openLedger is a ledger that leaves with the test.
+// openLedger opens a ledger and closes it at the end of the test.
 func openLedger(t *testing.T, opt ledgerredis.Options) *ledgerredis.Ledger {
 	t.Helper()
 	book, err := ledgerredis.Open(t.Context(), opt)
@@ -50,7 +50,7 @@ func selling(t *testing.T, place redisclient.Place, prefix, notesPrefix string, 
 	return book
 }
 
-// reserve claims a unit for each buyer, in one step.
+// reserve reserves a unit for each buyer, in one step.
 func reserve(t *testing.T, lane *ledger.Lane, buyers ...string) ledger.Result {
 	t.Helper()
 	result, err := lane.Do(t.Context(), reservation(buyers...))
@@ -70,7 +70,7 @@ func reservation(buyers ...string) ledger.Reserve {
 	return ledger.Reserve{At: time.Now(), Claims: claims}
 }
 
-// noteOf is a note as it is heard.
+// noteOf is a note as it is received.
 func noteOf(tag uint64, buyers ...string) []uint64 {
 	var hashes []uint64
 	for _, buyer := range buyers {
@@ -86,9 +86,9 @@ func (l *listener) hearsNote(t *testing.T, want []uint64) {
 	}
 }
 
-// The ledger tells of buyers in the step that accepts them, so that an instance
-// that dies cannot keep them to itself; of those refused there is nothing to tell.
-func TestTheLedgersOwnStepTellsWhomItAccepted(t *testing.T) {
+// The ledger publishes buyers in the step that accepts them, so the note does
+// not depend on the instance. It publishes nothing about refused buyers.
+func TestNote_PublishedByTheStepThatAccepts(t *testing.T) {
 	redis := server.SharedRedis(t)
 	prefix := newPrefix(t)
 	l := join(t, redis.Addr(), "a", prefix)
@@ -109,10 +109,10 @@ func TestTheLedgersOwnStepTellsWhomItAccepted(t *testing.T) {
 	}
 }
 
-// Whom an instance reserves for it learns by the ledger's answer, so that it
-// passes over its own notes. Of an adopted order the answer goes to the worker,
-// and everybody hears.
-func TestAnInstancePassesOverItsOwnNotes(t *testing.T) {
+// An instance ignores the notes of its own reservations, because it has the
+// ledger's answer. The answer to an adoption goes to the worker, so every
+// instance hears its note.
+func TestNote_InstanceIgnoresItsOwn(t *testing.T) {
 	redis := server.SharedRedis(t)
 	prefix, place := newPrefix(t), redisclient.Place{Addrs: []string{server.SharedRedis(t).Addr()}}
 	own := joinBy(t, notifyredis.Options{Place: place, Name: "a", Prefix: prefix, Tag: 1})

@@ -1,4 +1,4 @@
-// Package onetimemem keeps the register of one instance in memory.
+// Package onetimemem is a onetime.Register in the memory of one instance.
 package onetimemem
 
 import (
@@ -12,13 +12,12 @@ import (
 	"seckill/internal/onetime"
 )
 
-// capacity is how many uses are remembered at once. A use takes about
-// 64 bytes, so that a full register has about 64 MiB, and five minutes of 3,500
-// answers a second.
+// capacity bounds the remembered uses. A use takes about 64 bytes, so a full
+// register has about 64 MiB. That is five minutes at 3,500 answers per second.
 const capacity = 1 << 20
 
-// errFull refuses a use that there is no room to remember. To forget another
-// instead would let that one be used again.
+// errFull refuses a use that there is no room to remember. Forgetting another
+// use would allow that one again.
 var errFull = seckill.Errorf(seckill.CodeTooHot, "too many answers at once")
 
 // Register is a onetime.Register of fixed capacity. It is safe for concurrent use.
@@ -38,20 +37,20 @@ func New(now func() time.Time) *Register {
 	return &Register{now: now, capacity: capacity, uses: make(map[key]onetime.Outcome)}
 }
 
-// Spend is onetime.Register's.
+// Spend implements onetime.Register.
 func (r *Register) Spend(_ context.Context, id string, until time.Time) (bool, error) {
 	_, first, err := r.use(id, 0, until)
 	return first, err
 }
 
-// Settle is onetime.Register's.
+// Settle implements onetime.Register.
 func (r *Register) Settle(_ context.Context, id string, outcome onetime.Outcome, until time.Time) (onetime.Outcome, error) {
 	standing, _, err := r.use(id, outcome, until)
 	return standing, err
 }
 
 func (r *Register) use(id string, outcome onetime.Outcome, until time.Time) (standing onetime.Outcome, first bool, err error) {
-	// A digest has one size, whatever ids look like.
+	// A digest has a fixed size for any id.
 	digest := sha256.Sum256([]byte(id))
 	k := key(digest[:])
 	now := r.now()
@@ -72,24 +71,24 @@ func (r *Register) use(id string, outcome onetime.Outcome, until time.Time) (sta
 	return outcome, true, nil
 }
 
-// forgetUntil drops the uses that have ended. Each is dropped once, so that a
-// call drops as many as it adds, over time.
+// forgetUntil removes the uses that have ended. Each use is removed once, so on
+// average a call removes as many as it adds.
 func (r *Register) forgetUntil(now int64) {
 	for len(r.ends) > 0 && r.ends[0].at <= now {
 		delete(r.uses, heap.Pop(&r.ends).(end).key)
 	}
 }
 
-// key is the front of a digest: no two ids of a lifetime share it.
+// key is the first half of a digest, long enough to be unique.
 type key [16]byte
 
-// end is when a use may be forgotten.
+// end is the time from which a use may be forgotten.
 type end struct {
 	at  int64 // Unix nanoseconds
 	key key
 }
 
-// ends is a heap, the soonest first.
+// ends is a heap with the earliest end first.
 type ends []end
 
 func (e ends) Len() int           { return len(e) }

@@ -20,7 +20,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func TestAFullRegisterRefusesRatherThanForgets(t *testing.T) {
+func TestRegister_FullRegisterRefuses(t *testing.T) {
 	const few = 100
 	now := time.Unix(1_800_000_000, 0)
 	r := New(func() time.Time { return now })
@@ -50,9 +50,9 @@ func TestAFullRegisterRefusesRatherThanForgets(t *testing.T) {
 	}
 }
 
-// A full register takes what capacity says, after many lives too: the
-// map reuses the room of those that were forgotten.
-func TestAUseTakesFewBytes(t *testing.T) {
+// A full register keeps to its capacity over many uses: the map reuses the
+// memory of removed ones.
+func TestRegister_UseTakesFewBytes(t *testing.T) {
 	const some = 1 << 16
 	now := time.Unix(1_800_000_000, 0)
 	before := heapBytes()

@@ -1,9 +1,9 @@
-// Package onetimeredis keeps the register of many instances in Redis: a key per
-// use, PREFIX + "spent:{DIGEST}", which expires by itself. Its value is the
-// outcome.
+// Package onetimeredis is a onetime.Register in Redis for many instances. A use
+// is a key, PREFIX + "spent:{DIGEST}", which expires by itself. Its value is
+// the outcome.
 //
-// A use is remembered as durably as the server is set to: one that Redis loses
-// in a crash or a failover can be made again.
+// A use is as durable as the server's settings: if Redis loses it in a crash or
+// a failover, the id can be used again.
 package onetimeredis
 
 import (
@@ -24,19 +24,20 @@ import (
 
 const (
 	dialTimeout = 300 * time.Millisecond
-	// callTimeout bounds a use; whoever waits for it is answered within a second.
+	// callTimeout bounds a use. The buyer who waits gets an answer within a
+	// second.
 	callTimeout = 500 * time.Millisecond
-	// topologyEvery is how often Sentinels and Clusters are asked who is master,
-	// beside the times when an answer shows that it changed.
+	// topologyEvery is how often Sentinels and Clusters are asked for the
+	// master, besides the times when an answer shows a change.
 	topologyEvery = time.Second
 )
 
 // Options say where Redis is.
 type Options struct {
 	redisclient.Place
-	// Prefix begins every key.
+	// Prefix is the beginning of every key.
 	Prefix string
-	// Now is the clock of the instants that uses end at. Open does not read it.
+	// Now is the clock for the ends of uses. Open does not read it.
 	Now func() time.Time
 }
 
@@ -48,8 +49,8 @@ type Register struct {
 
 var _ onetime.Register = (*Register)(nil)
 
-// Open reaches the server, on a client of its own: no answer waits behind a
-// reservation, and none behind an answer.
+// Open connects to the server with its own client, so that uses do not wait
+// behind reservations or each other.
 func Open(ctx context.Context, opt Options) (*Register, error) {
 	option := opt.Place.Option("seckill-spent", net.Dialer{Timeout: dialTimeout, KeepAlive: callTimeout})
 	option.ConnWriteTimeout = callTimeout
@@ -68,12 +69,12 @@ func Open(ctx context.Context, opt Options) (*Register, error) {
 	return r, nil
 }
 
-// ErrRefused says that Redis does not let the user do what a register needs:
-// waiting does not help.
+// ErrRefused says that the Redis user lacks a permission that a register needs.
+// Waiting does not help.
 var ErrRefused = errors.New("Redis refuses this user")
 
-// tryRights makes a use of its own, twice, for the sake of its two commands. A
-// server that refuses for another reason may do so for the moment.
+// tryRights makes a test use twice, to try both commands. It ignores other
+// errors, which may be temporary.
 func (r *Register) tryRights(ctx context.Context) error {
 	for range 2 {
 		_, err := r.settle(ctx, "trial", 0, onetime.MinLife)
@@ -85,8 +86,8 @@ func (r *Register) tryRights(ctx context.Context) error {
 	return nil
 }
 
-// Close leaves the server. It says goodbye, for which a frozen Redis lets it
-// wait until ctx ends.
+// Close disconnects. It sends QUIT, which waits for a frozen Redis until ctx
+// ends.
 func (r *Register) Close(ctx context.Context) error {
 	if _, ended := redisclient.Within(ctx, func() error { r.client.Close(); return nil }); !ended {
 		return fmt.Errorf("leave Redis: %w", ctx.Err())
@@ -94,14 +95,14 @@ func (r *Register) Close(ctx context.Context) error {
 	return nil
 }
 
-// Spend is onetime.Register's.
+// Spend implements onetime.Register.
 func (r *Register) Spend(ctx context.Context, id string, until time.Time) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	return r.claim(ctx, r.key(id), 0, r.life(until))
 }
 
-// Settle is onetime.Register's.
+// Settle implements onetime.Register.
 func (r *Register) Settle(ctx context.Context, id string, outcome onetime.Outcome, until time.Time) (onetime.Outcome, error) {
 	return r.settle(ctx, id, outcome, r.life(until))
 }
@@ -110,8 +111,8 @@ func (r *Register) life(until time.Time) time.Duration {
 	return max(until.Sub(r.opt.Now()), onetime.MinLife)
 }
 
-// settle makes a use or reads it. Between its two calls the key may expire:
-// then the use is at its end, and is made again.
+// settle makes a use or reads it. If the key expires between the two calls, the
+// use has ended and is made again.
 func (r *Register) settle(ctx context.Context, id string, outcome onetime.Outcome, life time.Duration) (onetime.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -132,7 +133,7 @@ func (r *Register) settle(ctx context.Context, id string, outcome onetime.Outcom
 	}
 }
 
-// claim sets the key if there is none.
+// claim sets the key if it does not exist.
 func (r *Register) claim(ctx context.Context, key string, outcome onetime.Outcome, life time.Duration) (first bool, err error) {
 	err = r.do(ctx, r.client.B().Set().Key(key).Value(string([]byte{byte(outcome)})).Nx().Px(life).Build()).Error()
 	if rueidis.IsRedisNil(err) {
@@ -152,8 +153,8 @@ func (r *Register) do(ctx context.Context, command rueidis.Completed) rueidis.Re
 	return result
 }
 
-// key is a digest: of one length, and without what an id might do to the tag
-// that places it in a Cluster.
+// key returns a digest of the id. It has a fixed length, and the id cannot
+// change the hash tag that places the key in a Cluster.
 func (r *Register) key(id string) string {
 	digest := sha256.Sum256([]byte(id))
 	return r.opt.Prefix + "spent:{" + base64.RawURLEncoding.EncodeToString(digest[:16]) + "}"

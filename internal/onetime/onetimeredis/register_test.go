@@ -20,7 +20,7 @@ import (
 func open(t *testing.T, prefix string, addrs ...string) *onetimeredis.Register {
 	t.Helper()
 	var r *onetimeredis.Register
-	rig.Until(t, "Redis is reached", func() (reached bool) { // a busy machine takes longer than a call may
+	rig.Until(t, "Redis is reached", func() (reached bool) { // a busy machine may need longer than one call
 		var err error
 		r, err = onetimeredis.Open(t.Context(), onetimeredis.Options{Place: redisclient.Place{Addrs: addrs}, Prefix: prefix, Now: time.Now})
 		return err == nil
@@ -35,7 +35,8 @@ func open(t *testing.T, prefix string, addrs ...string) *onetimeredis.Register {
 	return r
 }
 
-// pass is what the suite's polls wait for: Redis has no clock to move.
+// pass does nothing: the suite polls, because the clock of Redis cannot be
+// moved.
 func pass(time.Duration) {}
 
 func TestConformance(t *testing.T) {
@@ -52,7 +53,7 @@ func TestConformanceInACluster(t *testing.T) {
 	})
 }
 
-func TestEveryKeyHasThePrefixATagAndAnEnd(t *testing.T) {
+func TestKey_HasPrefixTagAndExpiry(t *testing.T) {
 	redis := server.Redis(t, server.RedisOptions{})
 	r := open(t, "shop:", redis.Addr())
 	if _, err := r.Spend(t.Context(), "login:{secret}", time.Now().Add(time.Minute)); err != nil {
@@ -62,7 +63,7 @@ func TestEveryKeyHasThePrefixATagAndAnEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys := strings.Fields(redis.Must("KEYS", "*"))
-	if len(keys) != 3 { // with the one that Open tries its rights on
+	if len(keys) != 3 { // with the test key of Open
 		t.Fatalf("keys %q", keys)
 	}
 	for _, key := range keys {
@@ -76,7 +77,7 @@ func TestEveryKeyHasThePrefixATagAndAnEnd(t *testing.T) {
 	}
 }
 
-func TestAUserWithoutTheRightsIsRefusedAtOnce(t *testing.T) {
+func TestOpen_RefusesAUserWithoutPermission(t *testing.T) {
 	redis := server.Redis(t, server.RedisOptions{})
 	for _, right := range []string{"-set", "-get"} {
 		redis.Must("ACL", "SETUSER", "shop", "reset", "on", ">word", "~*", "+@all", right)
@@ -89,7 +90,7 @@ func TestAUserWithoutTheRightsIsRefusedAtOnce(t *testing.T) {
 	}
 }
 
-func TestEnginesWithOtherPrefixesDoNotMeet(t *testing.T) {
+func TestRegister_PrefixesAreSeparate(t *testing.T) {
 	addr := server.SharedRedis(t).Addr()
 	for _, prefix := range []string{t.Name() + "a:", t.Name() + "b:"} {
 		if first, err := open(t, prefix, addr).Spend(t.Context(), "login:a", time.Now().Add(time.Minute)); !first || err != nil {
@@ -98,7 +99,7 @@ func TestEnginesWithOtherPrefixesDoNotMeet(t *testing.T) {
 	}
 }
 
-func TestARedisThatIsAwayIsBusyWithinASecondAndUsedAgainWhenItIsBack(t *testing.T) {
+func TestRegister_BusyWhileRedisIsAwayAndWorksAgain(t *testing.T) {
 	for name, fault := range map[string]struct{ begin, end func(*server.RedisServer) }{
 		"frozen": {func(r *server.RedisServer) { r.Pause() }, func(r *server.RedisServer) { r.Resume() }},
 		"killed": {func(r *server.RedisServer) { r.Kill() }, func(r *server.RedisServer) { r.Start() }},
@@ -114,10 +115,10 @@ func TestARedisThatIsAwayIsBusyWithinASecondAndUsedAgainWhenItIsBack(t *testing.
 			for range 3 {
 				began := time.Now()
 				if _, err := r.Settle(t.Context(), "challenge:a", 2, until); seckill.CodeOf(err) != seckill.CodeBusy {
-					t.Errorf("while it is away: %v", err)
+					t.Errorf("while Redis is away: %v", err)
 				}
 				if first, err := r.Spend(t.Context(), "login:a", until); first || seckill.CodeOf(err) != seckill.CodeBusy {
-					t.Errorf("while it is away: %v, %v", first, err)
+					t.Errorf("while Redis is away: %v, %v", first, err)
 				}
 				if took := time.Since(began); took > 2*time.Second {
 					t.Errorf("two calls took %s", took)
@@ -127,7 +128,7 @@ func TestARedisThatIsAwayIsBusyWithinASecondAndUsedAgainWhenItIsBack(t *testing.
 			rig.Until(t, "the register is used again", func() bool {
 				standing, err := r.Settle(t.Context(), "challenge:a", 2, until)
 				if err == nil && standing != 1 {
-					t.Fatalf("what was settled has become %d", standing)
+					t.Fatalf("the settled outcome is now %d", standing)
 				}
 				return err == nil
 			})
@@ -135,10 +136,10 @@ func TestARedisThatIsAwayIsBusyWithinASecondAndUsedAgainWhenItIsBack(t *testing.
 	}
 }
 
-func TestARedisThatIsNotThereIsAnError(t *testing.T) {
+func TestOpen_FailsWithoutRedis(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), rig.Patience)
 	defer cancel()
 	if _, err := onetimeredis.Open(ctx, onetimeredis.Options{Place: redisclient.Place{Addrs: []string{"127.0.0.1:1"}}, Now: time.Now}); err == nil {
-		t.Error("opened")
+		t.Error("Open succeeded without a server")
 	}
 }

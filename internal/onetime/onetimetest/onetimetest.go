@@ -1,4 +1,4 @@
-// Package onetimetest is what every onetime.Register promises, as tests.
+// Package onetimetest is the conformance suite of onetime.Register.
 package onetimetest
 
 import (
@@ -13,37 +13,36 @@ import (
 )
 
 const (
-	// patience is how long an end is waited for: far beyond what it takes.
+	// patience bounds the wait for an end; it is far longer than needed.
 	patience  = 20 * time.Second
 	pollEvery = 10 * time.Millisecond
 	callers   = 32
 )
 
-// Fixture is a register under test. Now is its clock, and Wait lets some time
-// of that clock pass.
+// Fixture is a register under test. Now is its clock. Wait lets time of that
+// clock pass.
 type Fixture struct {
-	// Registers are one register, seen by one or more instances.
+	// Registers are one register as seen by one or more instances.
 	Registers []onetime.Register
 	Now       func() time.Time
 	Wait      func(time.Duration)
 }
 
-// any is one of the instances.
+// any returns one of the instances.
 func (f *Fixture) any(i int) onetime.Register { return f.Registers[i%len(f.Registers)] }
 
-// Run holds what open makes to the contract; each test has a register of its
-// own.
+// Run runs the suite. Each test has its own register.
 func Run(t *testing.T, open func(t *testing.T) *Fixture) {
 	for name, test := range map[string]func(t *testing.T, f *Fixture){
-		"AThingIsSpentOnce":                testSpentOnce,
-		"OfManyAtOnceOneIsFirst":           testOneIsFirst,
-		"TheFirstOutcomeStands":            testFirstOutcomeStands,
-		"OfManyOutcomesAllAreToldOne":      testAllAreToldOne,
-		"IDsOfAnyKindAreToldApart":         testAnyID,
-		"WhatHasEndedMayBeUsedAgain":       testEnd,
-		"AUseIsRememberedForMinLife":       testMinLife,
-		"ARepeatedUseDoesNotMoveItsEnd":    testRepeatKeepsEnd,
-		"OneThatEndsLeavesOthersAsTheyAre": testEndsApart,
+		"SpentOnce":                   testSpentOnce,
+		"OneOfManyCallersIsFirst":     testOneIsFirst,
+		"FirstOutcomeStands":          testFirstOutcomeStands,
+		"AllCallersGetTheSameOutcome": testAllAreToldOne,
+		"AnyTextIsADistinctID":        testAnyID,
+		"EndedUseMayBeUsedAgain":      testEnd,
+		"RememberedForMinLife":        testMinLife,
+		"RepeatedUseKeepsItsEnd":      testRepeatKeepsEnd,
+		"EndOfOneUseChangesNoOther":   testEndsApart,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // most of them wait
@@ -96,7 +95,7 @@ func testOneIsFirst(t *testing.T, f *Fixture) {
 	}
 	group.Wait()
 	if firsts.Load() != 1 {
-		t.Errorf("%d were first", firsts.Load())
+		t.Errorf("%d callers were first", firsts.Load())
 	}
 }
 
@@ -131,7 +130,7 @@ func testAllAreToldOne(t *testing.T, f *Fixture) {
 	group.Wait()
 	for i := range told {
 		if told[i] != told[0] || told[i] == 0 {
-			t.Fatalf("told %v", told)
+			t.Fatalf("the callers got %v", told)
 		}
 	}
 }
@@ -164,7 +163,7 @@ func testMinLife(t *testing.T, f *Fixture) {
 	began := time.Now()
 	f.spend(t, 0, "login:a", f.Now().Add(-time.Hour))
 	if f.spend(t, 1, "login:a", f.Now().Add(time.Minute)) && time.Since(began) < onetime.MinLife {
-		t.Error("a use whose instant had passed was forgotten at once")
+		t.Error("a use with an end in the past was forgotten at once")
 	}
 }
 
@@ -191,7 +190,7 @@ func testEndsApart(t *testing.T, f *Fixture) {
 	}
 }
 
-// until polls with one instance after the other.
+// until polls the instances in turn.
 func (f *Fixture) until(t *testing.T, what string, holds func(i int) bool) {
 	t.Helper()
 	deadline := time.NewTimer(patience)
