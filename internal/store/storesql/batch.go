@@ -166,16 +166,16 @@ func (s *Store) batchedEvents(ctx context.Context, after int64, limit int) ([]se
 	return events[:min(len(events), max(limit, 0))], nil
 }
 
-// stretch is some batches of the feed in order.
-type stretch struct {
+// batchRange is some batches of the feed in order.
+type batchRange struct {
 	ids    []any
 	before map[int64]int64 // the number before the first event of each batch
 	last   int64           // the number of the last event
 }
 
 // batchesAfter finds the batches of the next limit events.
-func batchesAfter(ctx context.Context, r *session, after int64, limit int) (stretch, error) {
-	s := stretch{before: make(map[int64]int64)}
+func batchesAfter(ctx context.Context, r *session, after int64, limit int) (batchRange, error) {
+	s := batchRange{before: make(map[int64]int64)}
 	var found int64
 	err := r.query(ctx, sqlBatches, []any{after, limit}, func(row scanner) error {
 		var id, events, last int64

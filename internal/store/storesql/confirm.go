@@ -45,7 +45,7 @@ func (s *Store) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.
 // and the failed ones.
 func (s *Store) sellDecided(ctx context.Context, tx *session, req *store.ConfirmRequest, p *productRow) (*decided, error) {
 	var err error
-	if *p, err = s.readToChange(ctx, tx, req.ProductID); err != nil {
+	if *p, err = s.lockToChange(ctx, tx, req.ProductID); err != nil {
 		return nil, err
 	}
 	known, err := readFacts(ctx, tx, p.Group, claimsOf(req.Items))
@@ -120,7 +120,7 @@ func (out *decided) decideClaim(p *seckill.Product, item *store.Item, expireAfte
 	case item.Epoch > p.Epoch:
 		return 0, fmt.Errorf("%w: it is %d, claim %s is of %d", store.ErrEpoch, p.Epoch, claim.OrderNo, item.Epoch)
 	}
-	known.yield(claim)
+	known.dropReservation(claim)
 	order := item.Order()
 	if known.keyTaken(claim) {
 		order.Key = "" // the key belongs to the other order

@@ -10,7 +10,7 @@ import (
 // cover. Its errors are those of the port, or one of the three below.
 type database interface {
 	// write runs fn in one transaction, and commits if fn returns nil. fn reads only committed
-	// data. Two transactions that lock the same product first (readToChange) see each other's
+	// data. Two transactions that lock the same product first (lockToChange) see each other's
 	// work.
 	write(ctx context.Context, fn func(tx *session) error) error
 	// read runs statements that need no common snapshot.

@@ -187,7 +187,7 @@ func deleteSomeOrders(ctx context.Context, tx *session, p *seckill.Product) (int
 			return 0, err
 		}
 	}
-	return len(nos), takeUnits(ctx, tx, p.Group, units, buyers)
+	return len(nos), subtractUnits(ctx, tx, p.Group, units, buyers)
 }
 
 // deleteEvents deletes the events of orders, and batches that are empty then.

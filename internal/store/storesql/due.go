@@ -61,7 +61,7 @@ func settleDue[K any](ctx context.Context, s *Store, d *due[K], limit int) error
 				return err // every other product would meet it too
 			default:
 				except = append(except, product)
-				s.complaints.Say(slog.LevelWarn, fmt.Sprint("due ", d.table, " ", product), "a product was passed over: its due rows cannot be settled",
+				s.throttled.Say(slog.LevelWarn, fmt.Sprint("due ", d.table, " ", product), "a product was passed over: its due rows cannot be settled",
 					"table", d.table, "product_id", product, "error", alert.Clip(err.Error()))
 			}
 		}

@@ -27,7 +27,7 @@ func (s *Store) OpenEpoch(ctx context.Context, id uint32, seen, floor uint64, ac
 			// mark has collected orders of a transaction that was undone.
 			return fmt.Errorf("%w: the snapshot was interrupted", store.ErrUnavailable)
 		}
-		if p, err = s.readToChange(ctx, tx, id); err != nil {
+		if p, err = s.lockToChange(ctx, tx, id); err != nil {
 			return err
 		}
 		if p.Epoch != seen {

@@ -40,8 +40,8 @@ type knownOrder struct {
 // marked reports whether the ledger should have a mark for the order.
 func (o knownOrder) marked() bool { return o.origin == seckill.OriginLedger && o.status.Live() }
 
-// noFacts returns facts before anything is read.
-func noFacts(claims []*seckill.Claim) *facts {
+// emptyFacts returns facts before anything is read.
+func emptyFacts(claims []*seckill.Claim) *facts {
 	known := &facts{
 		text:   make([]any, len(claims)),
 		orders: make(map[seckill.OrderNo]knownOrder, len(claims)),
@@ -57,7 +57,7 @@ func noFacts(claims []*seckill.Claim) *facts {
 // readFacts reads orders, keys and units, one query per chunk and kind. All claims must be of
 // one limit group.
 func readFacts(ctx context.Context, tx *session, group uint32, claims []*seckill.Claim) (*facts, error) {
-	known := noFacts(claims)
+	known := emptyFacts(claims)
 	if err := known.readOrders(ctx, tx, known.text); err != nil {
 		return nil, err
 	}
@@ -124,8 +124,8 @@ func (known *facts) keyTaken(claim *seckill.Claim) bool {
 	return taken
 }
 
-// asked finds the order with the claim's number or key.
-func (known *facts) asked(claim *seckill.Claim) (no seckill.OrderNo, status seckill.OrderStatus, found bool) {
+// earlierOrder finds the order with the claim's number or key.
+func (known *facts) earlierOrder(claim *seckill.Claim) (no seckill.OrderNo, status seckill.OrderStatus, found bool) {
 	if order, exists := known.orders[claim.OrderNo]; exists {
 		return claim.OrderNo, order.status, true
 	}
@@ -155,8 +155,8 @@ func (known *facts) hold(order *seckill.Order) {
 	}
 }
 
-// yield drops the reservation of a parked claim that is decided now.
-func (known *facts) yield(claim *seckill.Claim) {
+// dropReservation drops the reservation of a parked claim that is decided now.
+func (known *facts) dropReservation(claim *seckill.Claim) {
 	held, waits := known.lettered[claim.OrderNo]
 	if !waits {
 		return

@@ -38,7 +38,7 @@ func (s *Store) sellNew(ctx context.Context, tx *session, req *store.ConfirmRequ
 			return nil, err
 		}
 	}
-	if *p, err = s.readToChange(ctx, tx, req.ProductID); err != nil {
+	if *p, err = s.lockToChange(ctx, tx, req.ProductID); err != nil {
 		return nil, err
 	}
 	first := &req.Items[0]
@@ -80,7 +80,7 @@ func assumeNew(req *store.ConfirmRequest, now time.Time) (*decided, error) {
 // addSeveral adds to the records of buyers with a limit above one unit, if all stay within the
 // limit.
 func (s *Store) addSeveral(ctx context.Context, tx *session, req *store.ConfirmRequest, p *productRow, rows *saleRows) error {
-	known := noFacts(claimsOf(req.Items))
+	known := emptyFacts(claimsOf(req.Items))
 	buyers := make([]any, len(req.Items))
 	for i := range req.Items {
 		buyers[i] = buyerBytes(req.Items[i].Claim.Buyer)

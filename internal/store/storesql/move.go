@@ -52,7 +52,7 @@ var (
 // from. Their units return to stock and leave the buyer records. If the ledger is the seller,
 // the releases are owed under the product's epoch.
 func (s *Store) returnUnits(ctx context.Context, tx *session, from seckill.OrderStatus, orders []seckill.Order, kind seckill.EventKind, now time.Time) error {
-	p, err := s.readToChange(ctx, tx, orders[0].ProductID)
+	p, err := s.lockToChange(ctx, tx, orders[0].ProductID)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (s *Store) returnUnits(ctx context.Context, tx *session, from seckill.Order
 	if err := moveStock(ctx, tx, &p, logReturned, moves, 0, now); err != nil {
 		return err
 	}
-	if err := takeUnits(ctx, tx, p.Group, records, buyers); err != nil {
+	if err := subtractUnits(ctx, tx, p.Group, records, buyers); err != nil {
 		return err
 	}
 	if err := writeOrderEvents(ctx, tx, kind, orders, now); err != nil {
@@ -109,9 +109,9 @@ func closeOrders(ctx context.Context, tx *session, p *productRow, from seckill.O
 	return tx.execRows(ctx, sqlCloseOrders, []any{int64(to.Status), to.Reason, at, p.Epoch, p.Epoch, at, int64(from)}, nos)
 }
 
-// takeUnits subtracts units from buyer records. units are rows of addUnits with negative
+// subtractUnits subtracts units from buyer records. units are rows of addUnits with negative
 // quantities.
-func takeUnits(ctx context.Context, tx *session, group uint32, units, buyers []any) error {
+func subtractUnits(ctx context.Context, tx *session, group uint32, units, buyers []any) error {
 	if _, err := tx.execRows(ctx, tx.dialect.addUnits, nil, units); err != nil {
 		return err
 	}

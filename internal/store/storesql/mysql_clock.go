@@ -48,14 +48,14 @@ func (c *serverClock) sync(ctx context.Context, r *session) error {
 	if _, err := r.row(ctx, sqlServerClock, nil, &micros); err != nil {
 		return fmt.Errorf("read the server's clock: %w", err)
 	}
-	c.heard(time.UnixMicro(micros), sent, time.Since(c.start))
+	c.addReading(time.UnixMicro(micros), sent, time.Since(c.start))
 	return nil
 }
 
-// heard takes a reading that the server made between sent and now. That gives the server's time
+// addReading takes a reading that the server made between sent and now. That gives the server's time
 // only within an interval. The estimate so far is kept if it lies in the interval, so that the
 // clock does not jitter with the network.
-func (c *serverClock) heard(server time.Time, sent, now time.Duration) {
+func (c *serverClock) addReading(server time.Time, sent, now time.Duration) {
 	earliest, latest := server.Add(-now), server.Add(-sent)
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -11,7 +11,7 @@ func TestServerClock_IgnoresTheLocalClock(t *testing.T) {
 	c := newServerClock()
 	at := func() time.Duration { return c.now().Sub(time.Now().Add(off)).Abs() }
 	elapsed := time.Since(c.start)
-	c.heard(time.Now().Add(off), elapsed, elapsed)
+	c.addReading(time.Now().Add(off), elapsed, elapsed)
 	if wrong := at(); wrong > time.Second {
 		t.Fatalf("%v wrong", wrong)
 	}
@@ -34,7 +34,7 @@ func TestServerClock_ReadingMovesItAsLittleAsPossible(t *testing.T) {
 		{"a step back", 0, 100 * ms, 102 * ms, -time.Hour, -time.Hour - 100*ms},
 	} {
 		clock := &serverClock{start: time.Now(), zero: server.Add(c.zero), any: true}
-		clock.heard(server.Add(c.said), c.sent, c.heardAt)
+		clock.addReading(server.Add(c.said), c.sent, c.heardAt)
 		if got := clock.zero.Sub(server); got != c.want {
 			t.Errorf("%s: the clock is at %v, want %v", c.name, got, c.want)
 		}

@@ -86,8 +86,8 @@ func queryProduct(ctx context.Context, r *session, query string, id uint32) (pro
 	return p, err
 }
 
-// readToChange locks and reads a product before a compare-and-set.
-func (s *Store) readToChange(ctx context.Context, tx *session, id uint32) (productRow, error) {
+// lockToChange locks and reads a product before a compare-and-set.
+func (s *Store) lockToChange(ctx context.Context, tx *session, id uint32) (productRow, error) {
 	p, err := lockProduct(ctx, tx, id)
 	if err == nil && s.afterRead != nil {
 		err = s.afterRead(ctx, tx, id)
@@ -418,7 +418,7 @@ func (s *Store) BeginRebuild(ctx context.Context, id uint32, epoch uint64) error
 // EndRebuild clears that.
 func (s *Store) EndRebuild(ctx context.Context, id uint32, epoch uint64) error {
 	return s.change(ctx, "rebuilding", func(ctx context.Context, tx *session) error {
-		p, err := s.readToChange(ctx, tx, id)
+		p, err := s.lockToChange(ctx, tx, id)
 		if err != nil {
 			return err
 		}

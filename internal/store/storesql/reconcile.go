@@ -71,7 +71,7 @@ func countOrders(ctx context.Context, r *session, f *store.Figures) error {
 		at.Rows += u.units
 		if !u.marked() {
 			at.Dead += u.units
-			if u.heard {
+			if u.settled {
 				at.SettledDead += u.units
 			}
 		}
@@ -83,10 +83,10 @@ func countOrders(ctx context.Context, r *session, f *store.Figures) error {
 // orderSum is the units of a product's orders with the same status, epoch, shard and origin.
 type orderSum struct {
 	knownOrder
-	epoch uint64
-	shard int
-	heard bool
-	units int64
+	epoch   uint64
+	shard   int
+	settled bool
+	units   int64
 }
 
 func (u *orderSum) addTo(c *seckill.Counted) {
@@ -108,7 +108,7 @@ func (u *orderSum) addTo(c *seckill.Counted) {
 func eachUnits(ctx context.Context, r *session, product uint32, each func(*orderSum)) error {
 	return r.query(ctx, sqlUnits, []any{product}, func(row scanner) error {
 		var u orderSum
-		err := row.Scan(&u.status, &u.epoch, &u.shard, &u.heard, &u.origin, &u.units)
+		err := row.Scan(&u.status, &u.epoch, &u.shard, &u.settled, &u.origin, &u.units)
 		if err == nil {
 			each(&u)
 		}

@@ -45,8 +45,8 @@ func (s *Store) SettleReleases(ctx context.Context, done []store.Release) error 
 		byEpoch[d.Epoch] = append(byEpoch[d.Epoch], d.OrderNo.String(), millis(d.Since))
 	}
 	return s.change(ctx, "release", func(ctx context.Context, tx *session) error {
-		for epoch, heard := range byEpoch {
-			if _, err := tx.execRows(ctx, sqlSettleReleases, []any{epoch}, heard); err != nil {
+		for epoch, args := range byEpoch {
+			if _, err := tx.execRows(ctx, sqlSettleReleases, []any{epoch}, args); err != nil {
 				return err
 			}
 		}

@@ -27,7 +27,7 @@ func sqlDirectBuyers(d *dialect) string {
 func (s *Store) Sell(ctx context.Context, req store.SellRequest) (store.SellResult, error) {
 	var result store.SellResult
 	err := s.change(ctx, "sell", func(ctx context.Context, tx *session) error {
-		p, err := s.readToChange(ctx, tx, req.ProductID)
+		p, err := s.lockToChange(ctx, tx, req.ProductID)
 		if err != nil {
 			return err
 		}
@@ -159,10 +159,10 @@ func (c *directSale) decide(claims []seckill.Claim) error {
 	return nil
 }
 
-// barred returns the verdict of a claim that is refused regardless of the stock, or the zero
+// refusal returns the verdict of a claim that is refused regardless of the stock, or the zero
 // verdict.
-func (c *directSale) barred(claim *seckill.Claim) store.SellVerdict {
-	if no, status, repeated := c.known.asked(claim); repeated {
+func (c *directSale) refusal(claim *seckill.Claim) store.SellVerdict {
+	if no, status, repeated := c.known.earlierOrder(claim); repeated {
 		return sellVerdict(ledger.VerdictRepeated, no, status)
 	}
 	switch {
@@ -177,8 +177,8 @@ func (c *directSale) barred(claim *seckill.Claim) store.SellVerdict {
 }
 
 func (c *directSale) verdict(claim *seckill.Claim) (store.SellVerdict, error) {
-	c.known.yield(claim)
-	if barred := c.barred(claim); barred.Code != 0 {
+	c.known.dropReservation(claim)
+	if barred := c.refusal(claim); barred.Code != 0 {
 		return barred, nil
 	}
 	units := int64(claim.Quantity)

@@ -97,7 +97,7 @@ func (s *Store) BeginStockChange(ctx context.Context, change store.StockChange) 
 }
 
 func (s *Store) beginStockChange(ctx context.Context, tx *session, change *store.StockChange) error {
-	p, err := s.readToChange(ctx, tx, change.ProductID)
+	p, err := s.lockToChange(ctx, tx, change.ProductID)
 	if err != nil {
 		return err
 	}
@@ -192,14 +192,14 @@ func (s *Store) FinishStockChange(ctx context.Context, id string, epoch uint64, 
 		case refused:
 			c.Status = store.ChangeRefused
 		case c.Delta < 0:
-			p, err := s.readToChange(ctx, tx, c.ProductID)
+			p, err := s.lockToChange(ctx, tx, c.ProductID)
 			if err != nil {
 				return err
 			}
 			if p.Epoch != c.Epoch {
 				return fmt.Errorf("%w: it is %d, that of the change is %d", store.ErrEpoch, p.Epoch, c.Epoch)
 			}
-			if c.Status, err = takeAway(ctx, tx, &p, -c.Delta, now); err != nil {
+			if c.Status, err = removeUnits(ctx, tx, &p, -c.Delta, now); err != nil {
 				return err
 			}
 		}
@@ -212,10 +212,10 @@ func (s *Store) FinishStockChange(ctx context.Context, id string, epoch uint64, 
 	})
 }
 
-// takeAway takes the units of an operator's down change from stock and offered. Units that the
+// removeUnits takes the units of an operator's down change from stock and offered. Units that the
 // ledger granted must be there. While the store is the seller, the store decides, as soon as it
 // knows every promise.
-func takeAway(ctx context.Context, tx *session, p *productRow, units int64, now time.Time) (status store.ChangeStatus, err error) {
+func removeUnits(ctx context.Context, tx *session, p *productRow, units int64, now time.Time) (status store.ChangeStatus, err error) {
 	parked, err := parkedUnits(ctx, tx, &p.Product)
 	switch {
 	case err != nil:

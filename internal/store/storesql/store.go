@@ -71,8 +71,8 @@ type Store struct {
 	db      database
 	dialect *dialect
 	opt     Options
-	// complaints logs rows that cannot be read, and products that are passed over.
-	complaints *alert.ThrottledLog
+	// throttled logs rows that cannot be read, and products that are passed over.
+	throttled *alert.ThrottledLog
 	// afterRead is set by tests. It runs between a change's read of its product and the
 	// compare-and-set.
 	afterRead func(ctx context.Context, tx *session, product uint32) error
@@ -87,7 +87,7 @@ func Open(ctx context.Context, dsn string, opt Options) (*Store, error) {
 	opt = opt.withDefaults()
 	ctx, cancel := bounded(ctx, opt.Timeout)
 	defer cancel()
-	s := &Store{opt: opt, complaints: alert.NewThrottledLog(opt.Logger, opt.Now)}
+	s := &Store{opt: opt, throttled: alert.NewThrottledLog(opt.Logger, opt.Now)}
 	var err error
 	switch kind, address, found := strings.Cut(dsn, ":"); {
 	case found && kind == "sqlite":

@@ -120,7 +120,7 @@ func splitIDs(text string) ([]uint32, error) {
 // TakeOver begins a takeover.
 func (s *Store) TakeOver(ctx context.Context, id uint32, seen uint64, actor store.Actor) (seckill.Product, error) {
 	return changed(ctx, s, "takeover", func(ctx context.Context, tx *session) (seckill.Product, error) {
-		p, err := s.readToChange(ctx, tx, id)
+		p, err := s.lockToChange(ctx, tx, id)
 		if err != nil {
 			return p.Product, err
 		}
@@ -164,7 +164,7 @@ func (s *Store) Acknowledge(ctx context.Context, id uint32, epoch uint64, instan
 // OpenStore completes a takeover.
 func (s *Store) OpenStore(ctx context.Context, id uint32, epoch uint64) (opened bool, err error) {
 	err = s.change(ctx, "open", func(ctx context.Context, tx *session) error {
-		p, err := s.readToChange(ctx, tx, id)
+		p, err := s.lockToChange(ctx, tx, id)
 		if err != nil {
 			return err
 		}

@@ -19,7 +19,7 @@ func listReadable[T any](ctx context.Context, s *Store, name, query string, args
 			if err == nil || ctx.Err() != nil { // after such an error the row may be readable
 				return err
 			}
-			s.complaints.Say(slog.LevelWarn, name, name+": a row cannot be read and was left out", "error", alert.Clip(err.Error()))
+			s.throttled.Say(slog.LevelWarn, name, name+": a row cannot be read and was left out", "error", alert.Clip(err.Error()))
 			return nil
 		})
 	})
