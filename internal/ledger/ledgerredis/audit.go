@@ -72,7 +72,7 @@ type auditStep struct {
 
 func (l *Ledger) auditStep(ctx context.Context, shard ledger.Shard, cursor, count string) (step auditStep, err error) {
 	keys := []string{l.keys.shard(shard), l.keys.group(shard), l.keys.mark(shard)}
-	reply, err := l.call.told(ctx, auditScript, keys, []string{decimal(uint64(shard.Product)), cursor, count, strconv.Itoa(auditMost)})
+	reply, err := l.call.runUnreplicated(ctx, auditScript, keys, []string{decimal(uint64(shard.Product)), cursor, count, strconv.Itoa(auditMost)})
 	if err != nil {
 		return step, err
 	}

@@ -59,7 +59,7 @@ func (l *Ledger) eachBuyerOf(ctx context.Context, g Group, away map[int]error, s
 		if err == nil {
 			err = asDamage(l.eachBuyer(ctx, l.keys.mark(shard), see))
 			if err != nil && !errors.Is(err, ledger.ErrDamaged) {
-				maps.Copy(away, l.awayWith(ctx, bucket, err))
+				maps.Copy(away, l.unreachableWith(ctx, bucket, err))
 			}
 		}
 		if err != nil {
@@ -69,9 +69,9 @@ func (l *Ledger) eachBuyerOf(ctx context.Context, g Group, away map[int]error, s
 	return failed
 }
 
-// awayWith finds the other buckets that fail like one that did not answer. They probably belong
+// unreachableWith finds the other buckets that fail like one that did not answer. They probably belong
 // to the same master, and each of them would cost as much time.
-func (l *Ledger) awayWith(ctx context.Context, silent int, cause error) map[int]error {
+func (l *Ledger) unreachableWith(ctx context.Context, silent int, cause error) map[int]error {
 	ctx, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()
 	away := map[int]error{silent: cause}
@@ -82,7 +82,7 @@ func (l *Ledger) awayWith(ctx context.Context, silent int, cause error) map[int]
 			continue
 		}
 		asked.Go(func() {
-			if _, err := l.call.told(ctx, nowScript, []string{l.keys.queue(bucket)}, nil); err != nil {
+			if _, err := l.call.runUnreplicated(ctx, nowScript, []string{l.keys.queue(bucket)}, nil); err != nil {
 				mu.Lock()
 				defer mu.Unlock()
 				away[bucket] = err
@@ -121,5 +121,5 @@ func (l *Ledger) eachBuyer(ctx context.Context, key string, see func(buyer strin
 func (l *Ledger) scan(ctx context.Context, key, cursor, count string) (rueidis.RedisMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()
-	return l.call.told(ctx, scanScript, []string{key}, []string{cursor, count})
+	return l.call.runUnreplicated(ctx, scanScript, []string{key}, []string{cursor, count})
 }

@@ -38,24 +38,24 @@ type caller struct {
 	waitTimeout time.Duration
 }
 
-// heard runs a script whose reply counts only when the replicas have the write.
-func (c *caller) heard(ctx context.Context, s *script, keys, args []string) (rueidis.RedisMessage, error) {
+// runReplicated runs a script whose reply counts only when the replicas have the write.
+func (c *caller) runReplicated(ctx context.Context, s *script, keys, args []string) (rueidis.RedisMessage, error) {
 	return c.run(ctx, s, keys, args, c.replicas > 0)
 }
 
-// told runs a script whose reply counts at once, because a loss could not make it wrong or
+// runUnreplicated runs a script whose reply counts at once, because a loss could not make it wrong or
 // nothing depends on it.
-func (c *caller) told(ctx context.Context, s *script, keys, args []string) (rueidis.RedisMessage, error) {
+func (c *caller) runUnreplicated(ctx context.Context, s *script, keys, args []string) (rueidis.RedisMessage, error) {
 	return c.run(ctx, s, keys, args, false)
 }
 
-// insist runs a script repeatedly until it gets a reply or insistTimeout has passed. The script
+// runUntilReply runs a script repeatedly until it gets a reply or insistTimeout has passed. The script
 // must be safe to run twice or late.
-func (c *caller) insist(ctx context.Context, s *script, keys, args []string) (rueidis.RedisMessage, error) {
+func (c *caller) runUntilReply(ctx context.Context, s *script, keys, args []string) (rueidis.RedisMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, insistTimeout)
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
-		message, err := c.heard(ctx, s, keys, args)
+		message, err := c.runReplicated(ctx, s, keys, args)
 		if err == nil || ctx.Err() != nil || errors.Is(err, ledger.ErrNotExecuted) || errors.As(err, new(*rueidis.RedisError)) {
 			return message, err
 		}

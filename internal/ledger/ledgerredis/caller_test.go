@@ -39,7 +39,7 @@ func TestCall_ErrorInsideAScriptIsUnknown(t *testing.T) {
 	s := server.Redis(t, server.RedisOptions{})
 	l := opened(t, Options{Place: redisclient.Place{Addrs: []string{s.Addr()}}})
 	broken := &script{body: "#!lua\nredis.call('SET', KEYS[1], 1) error('broken')", sha: "0"}
-	_, err := l.call.heard(t.Context(), broken, []string{"k"}, nil)
+	_, err := l.call.runReplicated(t.Context(), broken, []string{"k"}, nil)
 	if err == nil || meaningOf(err) != unknown {
 		t.Errorf("%v means %d", err, meaningOf(err))
 	}

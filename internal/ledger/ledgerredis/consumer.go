@@ -61,8 +61,8 @@ func newConsumer(q *outboxQueue, name string, relay bool) *consumer {
 
 // Receive waits for entries.
 func (c *consumer) Receive(ctx context.Context, max int) ([]queue.Delivery, error) {
-	c.attend(true)
-	defer c.attend(false)
+	c.setReceiving(true)
+	defer c.setReceiving(false)
 	for {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -189,11 +189,11 @@ func (c *consumer) round(ctx context.Context, max int) error {
 	if c.tendDue() {
 		err = c.tend(ctx)
 	}
-	return c.bear(errors.Join(err, c.read(ctx, max)))
+	return c.hideBriefFailure(errors.Join(err, c.read(ctx, max)))
 }
 
-// bear hides a failure for the time of patience, because the schedule retries.
-func (c *consumer) bear(err error) error {
+// hideBriefFailure hides a failure for the time of patience, because the schedule retries.
+func (c *consumer) hideBriefFailure(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
@@ -211,8 +211,8 @@ func (c *consumer) bear(err error) error {
 	return nil
 }
 
-// signal starts tending in the background if it is due. A running round would do it itself.
-func (c *consumer) signal() {
+// tendInBackground starts tending in the background if it is due. A running round would do it itself.
+func (c *consumer) tendInBackground() {
 	if !c.tendDue() {
 		return
 	}
@@ -244,7 +244,7 @@ func (c *consumer) Close(ctx context.Context) error {
 		}
 		left = more
 	}
-	c.absent(ctx)
+	c.removeHeartbeat(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.buffer, c.held = nil, held{}

@@ -16,7 +16,7 @@ func (c *consumer) Ack(ctx context.Context, done []queue.Delivery, witness queue
 	if err := c.ack(ctx, done, witness); err != nil {
 		return fmt.Errorf("acknowledge: %w", err)
 	}
-	c.signal()
+	c.tendInBackground()
 	return nil
 }
 
@@ -120,7 +120,7 @@ func (q *outboxQueue) Lost(ctx context.Context, witnesses []queue.ID) (lost []qu
 		}
 	}
 	var failures []error
-	for i, result := range q.glance(ctx, ackScript, calls...) {
+	for i, result := range q.runBriefly(ctx, ackScript, calls...) {
 		verdict, err := result.AsInt64()
 		if err != nil {
 			failures = append(failures, fmt.Errorf("ask for the witness of %s: %w", asked[i].Stream, err))

@@ -149,16 +149,16 @@ func (c *consumer) read(ctx context.Context, max int) error {
 	defer c.mu.Unlock()
 	var failures []error
 	for i, result := range results {
-		if err := c.arrive(readings[i], result); err != nil {
+		if err := c.processReply(readings[i], result); err != nil {
 			failures = append(failures, fmt.Errorf("%s: %w", streamName(readings[i].bucket), err))
 		}
 	}
 	return cmp.Or(failures...)
 }
 
-// arrive processes one bucket's reply. If it was lost, the server may have assigned entries to
+// processReply processes one bucket's reply. If it was lost, the server may have assigned entries to
 // this consumer without its knowledge; tending finds them.
-func (c *consumer) arrive(r reading, result rueidis.RedisResult) error {
+func (c *consumer) processReply(r reading, result rueidis.RedisResult) error {
 	now := time.Now()
 	rows, err := result.ToArray()
 	if err != nil {
@@ -174,7 +174,7 @@ func (c *consumer) arrive(r reading, result rueidis.RedisResult) error {
 		if err != nil {
 			return err
 		}
-		if !c.keep(arrival{Delivery: queue.Delivery{ID: id}, bucket: r.bucket}, fields) {
+		if !c.decodeArrival(arrival{Delivery: queue.Delivery{ID: id}, bucket: r.bucket}, fields) {
 			later++
 		}
 	}
@@ -203,10 +203,10 @@ func readRow(bucket int, row *rueidis.RedisMessage) (id queue.ID, fields map[str
 	return id, fields, err
 }
 
-// keep decodes an entry, unless it is of another version: the script has assigned that to the
+// decodeArrival decodes an entry, unless it is of another version: the script has assigned that to the
 // consumer of its version. A damaged entry is reported once, stays with this consumer,
 // unacknowledged and counted, and does not block the others.
-func (c *consumer) keep(a arrival, fields map[string]string) bool {
+func (c *consumer) decodeArrival(a arrival, fields map[string]string) bool {
 	var err error
 	switch a.Entry, err = decodeEntry(fields["h"], fields["l"], fields["c"]); {
 	case errors.Is(err, queue.ErrVersion):

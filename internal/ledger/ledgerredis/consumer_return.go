@@ -24,18 +24,18 @@ func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
 		}
 	}
 	for bucket, ids := range byBucket {
-		ahead := c.unbuffer(func(b int) bool { return b == bucket })
-		if err := c.handBack(ctx, bucket, append(ids, ahead[bucket]...)); err != nil {
+		ahead := c.takeFromBuffer(func(b int) bool { return b == bucket })
+		if err := c.returnEntries(ctx, bucket, append(ids, ahead[bucket]...)); err != nil {
 			return fmt.Errorf("hand back: %w", err)
 		}
 	}
-	c.signal()
+	c.tendInBackground()
 	return nil
 }
 
-// unbuffer removes the entries of some buckets from the buffer, to return them to the queue. If
+// takeFromBuffer removes the entries of some buckets from the buffer, to return them to the queue. If
 // returning them fails, tending finds them.
-func (c *consumer) unbuffer(which func(bucket int) bool) map[int][]queue.ID {
+func (c *consumer) takeFromBuffer(which func(bucket int) bool) map[int][]queue.ID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	taken := make(map[int][]queue.ID)
@@ -50,8 +50,8 @@ func (c *consumer) unbuffer(which func(bucket int) bool) map[int][]queue.ID {
 	return taken
 }
 
-// handBack makes entries of one bucket available to any consumer.
-func (c *consumer) handBack(ctx context.Context, bucket int, ids []queue.ID) error {
+// returnEntries makes entries of one bucket available to any consumer.
+func (c *consumer) returnEntries(ctx context.Context, bucket int, ids []queue.ID) error {
 	for len(ids) > 0 {
 		step := ids[:min(len(ids), moveMost)]
 		ids = ids[len(step):]
@@ -72,9 +72,9 @@ func (c *consumer) handBack(ctx context.Context, bucket int, ids []queue.ID) err
 	return nil
 }
 
-// attend records that a Receive begins or ends. After it ended, the buffer is returned to the
+// setReceiving records that a Receive begins or ends. After it ended, the buffer is returned to the
 // queue unless the next Receive comes soon.
-func (c *consumer) attend(receiving bool) {
+func (c *consumer) setReceiving(receiving bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.receiving = receiving
@@ -86,12 +86,12 @@ func (c *consumer) lingerLocked() {
 		c.linger.Stop()
 	}
 	if !c.receiving && len(c.buffer) > 0 {
-		c.linger = time.AfterFunc(lingerFor, c.giveUp)
+		c.linger = time.AfterFunc(lingerFor, c.returnIdleBuffer)
 	}
 }
 
-// giveUp returns the buffer to the queue after no Receive came.
-func (c *consumer) giveUp() {
+// returnIdleBuffer returns the buffer to the queue after no Receive came.
+func (c *consumer) returnIdleBuffer() {
 	select {
 	case <-c.slot:
 	case <-c.closing:
@@ -104,11 +104,11 @@ func (c *consumer) giveUp() {
 		c.slot <- struct{}{}
 		return
 	}
-	ahead := c.unbuffer(func(int) bool { return true })
+	ahead := c.takeFromBuffer(func(int) bool { return true })
 	c.begin(func(ctx context.Context) error {
 		var failures []error
 		for bucket, ids := range ahead {
-			failures = append(failures, c.handBack(ctx, bucket, ids))
+			failures = append(failures, c.returnEntries(ctx, bucket, ids))
 		}
 		return cmp.Or(failures...)
 	})

@@ -134,7 +134,7 @@ func (c *consumer) tidy(ctx context.Context, b tended) (more bool, err error) {
 	}
 	c.mu.Unlock()
 	if b.mine != known {
-		if err := c.recall(ctx, b.bucket); err != nil {
+		if err := c.returnUnknown(ctx, b.bucket); err != nil {
 			return false, err
 		}
 	}
@@ -149,9 +149,9 @@ func (c *consumer) tidy(ctx context.Context, b tended) (more bool, err error) {
 	return more, nil
 }
 
-// recall lists the entries that this consumer holds in a bucket, and returns unknown ones to
+// returnUnknown lists the entries that this consumer holds in a bucket, and returns unknown ones to
 // the queue: the reply that brought them was lost.
-func (c *consumer) recall(ctx context.Context, bucket int) error {
+func (c *consumer) returnUnknown(ctx context.Context, bucket int) error {
 	var all []queue.ID
 	for from := "-"; from != ""; {
 		page, err := c.page(ctx, bucket, from)
@@ -167,7 +167,7 @@ func (c *consumer) recall(ctx context.Context, bucket int) error {
 	c.mu.Lock()
 	strange := c.held.correct(bucket, all)
 	c.mu.Unlock()
-	return c.handBack(ctx, bucket, strange)
+	return c.returnEntries(ctx, bucket, strange)
 }
 
 func (c *consumer) page(ctx context.Context, bucket int, from string) ([]queue.ID, error) {

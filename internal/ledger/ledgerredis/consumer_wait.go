@@ -43,7 +43,7 @@ func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]queue.Stat
 			continue
 		}
 		asking.Go(func() {
-			if err := c.look(within, bucket, all, of, states); err != nil {
+			if err := c.askBucket(within, bucket, all, of, states); err != nil {
 				errs[bucket] = fmt.Errorf("look for waiting entries in %s: %w", streamName(bucket), err)
 				if ctx.Err() == nil {
 					c.lateTo[bucket] = time.Now().Add(lateFor)
@@ -53,12 +53,12 @@ func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]queue.Stat
 	}
 	asking.Wait()
 	c.forget(of, states)
-	c.signal()
+	c.tendInBackground()
 	return states, cmp.Or(errs[:]...)
 }
 
-// look asks one bucket.
-func (c *consumer) look(ctx context.Context, bucket int, all []int, of []queue.Delivery, states []queue.State) error {
+// askBucket asks one bucket.
+func (c *consumer) askBucket(ctx context.Context, bucket int, all []int, of []queue.Delivery, states []queue.State) error {
 	var commands rueidis.Commands
 	var asked [][]int // per command, the indexes of its deliveries
 	places := make(map[uint32][]int)

@@ -122,7 +122,7 @@ func TestSentinel_ReplicaThatRepliesWaitedForTakesOver(t *testing.T) {
 		t.Fatalf("%s took over, not %s, which has more", now.Addr(), waitedFor.Addr())
 	}
 	set.Rejoin(behind)
-	if reply := r.again(3, 2, nil); reply.Outcome != ledger.OutcomeApplied {
+	if reply := r.repeat(3, 2, nil); reply.Outcome != ledger.OutcomeApplied {
 		t.Fatalf("outcome %d", reply.Outcome)
 	}
 	r.sold(2)

@@ -60,7 +60,7 @@ func TestCall_RepeatedUntilRedisHasLoaded(t *testing.T) {
 			t.Fatalf("outcome %d, %v", got.reply.Outcome, got.err)
 		}
 		seen += 2
-		sold += int64(len(r.again(seen, seen-2, nil).Kept))
+		sold += int64(len(r.repeat(seen, seen-2, nil).Kept))
 	}
 	t.Fatalf("in %d restarts no call was applied", maxRestarts)
 }

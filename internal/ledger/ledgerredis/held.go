@@ -70,7 +70,7 @@ type heldPage struct {
 }
 
 func (l *Ledger) heldPage(ctx context.Context, keys []string, buyer string, below uint64) (heldPage, error) {
-	reply, err := l.call.told(ctx, heldScript, keys, []string{buyer, decimal(below), strconv.Itoa(maxEntries)})
+	reply, err := l.call.runUnreplicated(ctx, heldScript, keys, []string{buyer, decimal(below), strconv.Itoa(maxEntries)})
 	if err != nil {
 		return heldPage{}, err
 	}

@@ -57,7 +57,7 @@ func (in *installer) run(ctx context.Context, marks iter.Seq2[ledger.Mark, error
 	if err != nil || in.generation == "" {
 		return there, err
 	}
-	in.ledger.makeRoom(ctx, in.allotment.Shard)
+	in.ledger.repairOutbox(ctx, in.allotment.Shard)
 	if marks != nil {
 		// Another install may have set a higher epoch. The last step reports it.
 		if err := in.stageAll(ctx, marks); err != nil && !errors.Is(err, errSuperseded) {
@@ -70,7 +70,7 @@ func (in *installer) run(ctx context.Context, marks iter.Seq2[ledger.Mark, error
 // begin takes a generation, or returns the epoch that forbids the install.
 func (in *installer) begin(ctx context.Context) (there uint64, err error) {
 	l, shard := in.ledger, in.allotment.Shard
-	reply, err := l.call.insist(ctx, beginScript, []string{l.keys.shard(shard), l.keys.group(shard), l.keys.mark(shard)},
+	reply, err := l.call.runUntilReply(ctx, beginScript, []string{l.keys.shard(shard), l.keys.group(shard), l.keys.mark(shard)},
 		[]string{in.product, decimal(shard.Epoch), in.token})
 	if err != nil {
 		return 0, err
@@ -139,7 +139,7 @@ func appendMark(b []byte, m *ledger.Mark) []byte {
 // stage writes a chunk of marks that are not visible yet.
 func (in *installer) stage(ctx context.Context, chunk []byte) error {
 	l, shard := in.ledger, in.allotment.Shard
-	reply, err := l.call.insist(ctx, stageScript, []string{l.keys.group(shard), l.keys.mark(shard)},
+	reply, err := l.call.runUntilReply(ctx, stageScript, []string{l.keys.group(shard), l.keys.mark(shard)},
 		[]string{in.field(), in.staging(), rueidis.BinaryString(chunk)})
 	if err != nil {
 		return fmt.Errorf("stage marks: %w", err)
@@ -153,7 +153,7 @@ func (in *installer) stage(ctx context.Context, chunk []byte) error {
 // flip makes the new epoch the shard's.
 func (in *installer) flip(ctx context.Context) (uint64, error) {
 	l, a := in.ledger, in.allotment
-	reply, err := l.call.insist(ctx, flipScript,
+	reply, err := l.call.runUntilReply(ctx, flipScript,
 		[]string{l.keys.shard(a.Shard), l.keys.lane(a.Shard), l.keys.group(a.Shard)},
 		[]string{
 			in.product, decimal(a.Shard.Epoch), in.field(), in.staging(),
@@ -189,7 +189,7 @@ func (in *installer) drop(ctx context.Context) {
 	l, shard := in.ledger, in.allotment.Shard
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dropTimeout)
 	defer cancel()
-	if _, err := l.call.told(ctx, dropScript, []string{l.keys.group(shard)}, []string{in.field()}); err == nil && in.marks > 0 {
+	if _, err := l.call.runUnreplicated(ctx, dropScript, []string{l.keys.group(shard)}, []string{in.field()}); err == nil && in.marks > 0 {
 		l.sweepLater(shard)
 	}
 }

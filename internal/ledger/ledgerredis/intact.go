@@ -14,10 +14,10 @@ import (
 )
 
 const (
-	// intactTimeout bounds one check, and one step of makeRoom. While a slot moves, a script
+	// intactTimeout bounds one check, and one step of repairOutbox. While a slot moves, a script
 	// with a missing key may be refused for a long time.
 	intactTimeout = 250 * time.Millisecond
-	// roomMost bounds the entries of one step of makeRoom.
+	// roomMost bounds the entries of one step of repairOutbox.
 	roomMost = 256
 )
 
@@ -31,7 +31,7 @@ func (l *Ledger) Intact(ctx context.Context, shard ledger.Shard) (bool, error) {
 	bucket := bucketOf(shard.Group, shard.Index)
 	brief, cancel := context.WithTimeout(ctx, intactTimeout)
 	defer cancel()
-	reply, err := l.call.told(brief, intactScript, []string{l.keys.out(bucket), l.keys.open(bucket, shard.Product)}, []string{workerGroup})
+	reply, err := l.call.runUnreplicated(brief, intactScript, []string{l.keys.out(bucket), l.keys.open(bucket, shard.Product)}, []string{workerGroup})
 	switch {
 	case isDamage(err):
 		return false, nil
@@ -47,16 +47,16 @@ func (l *Ledger) Intact(ctx context.Context, shard ledger.Shard) (bool, error) {
 	return intact == 1, nil
 }
 
-// makeRoom repairs the shard's part of the outbox. Missing entries are removed from the open
+// repairOutbox repairs the shard's part of the outbox. Missing entries are removed from the open
 // set, and entries that no worker would get are returned to the queue. The claims of missing
-// entries that an instance remembers were offered again before. If makeRoom fails, the install
+// entries that an instance remembers were offered again before. If repairOutbox fails, the install
 // does not; the next check decides.
-func (l *Ledger) makeRoom(ctx context.Context, shard ledger.Shard) {
+func (l *Ledger) repairOutbox(ctx context.Context, shard ledger.Shard) {
 	bucket, product := bucketOf(shard.Group, shard.Index), decimal(uint64(shard.Product))
 	keys := []string{l.keys.out(bucket), l.keys.queue(bucket), l.keys.open(bucket, shard.Product)}
 	var gone int64
 	for rank := int64(0); rank >= 0; {
-		next, dropped, err := l.makeRoomFrom(ctx, keys, product, rank)
+		next, dropped, err := l.repairOutboxFrom(ctx, keys, product, rank)
 		if err != nil {
 			l.opt.Logger.Warn("entries of the outbox not checked", "product", shard.Product, "shard", shard.Index, "error", err)
 			break
@@ -69,11 +69,11 @@ func (l *Ledger) makeRoom(ctx context.Context, shard ledger.Shard) {
 	}
 }
 
-// makeRoomFrom runs one step, and returns the rank at which the next begins, or -1 at the end.
-func (l *Ledger) makeRoomFrom(ctx context.Context, keys []string, product string, rank int64) (next, gone int64, err error) {
+// repairOutboxFrom runs one step, and returns the rank at which the next begins, or -1 at the end.
+func (l *Ledger) repairOutboxFrom(ctx context.Context, keys []string, product string, rank int64) (next, gone int64, err error) {
 	brief, cancel := context.WithTimeout(ctx, intactTimeout)
 	defer cancel()
-	reply, err := l.call.heard(brief, roomScript, keys, []string{product, strconv.FormatInt(rank, 10), strconv.Itoa(roomMost), workerGroup, returnedName})
+	reply, err := l.call.runReplicated(brief, roomScript, keys, []string{product, strconv.FormatInt(rank, 10), strconv.Itoa(roomMost), workerGroup, returnedName})
 	if err != nil {
 		return 0, 0, err
 	}

@@ -106,8 +106,8 @@ func Open(ctx context.Context, opt Options) (*Ledger, error) {
 		opt:  opt,
 	}
 	l.stop, l.cancel = context.WithCancel(context.Background())
-	if err = l.unlessAway(l.CheckEviction(ctx)); !errors.Is(err, redisclient.ErrSentinel) {
-		err = errors.Join(err, l.unlessAway(l.loadScripts(ctx)))
+	if err = l.ignoreUnreached(l.CheckEviction(ctx)); !errors.Is(err, redisclient.ErrSentinel) {
+		err = errors.Join(err, l.ignoreUnreached(l.loadScripts(ctx)))
 	}
 	if err == nil {
 		err = l.tryRights(ctx)
@@ -118,9 +118,9 @@ func Open(ctx context.Context, opt Options) (*Ledger, error) {
 	return l, nil
 }
 
-// unlessAway returns nil if only a master of a Cluster is unreachable: products on the others
+// ignoreUnreached returns nil if only a master of a Cluster is unreachable: products on the others
 // can be sold.
-func (l *Ledger) unlessAway(err error) error {
+func (l *Ledger) ignoreUnreached(err error) error {
 	if errors.Is(err, ErrUnreached) {
 		l.opt.Logger.Warn("Redis is opened, but one of its masters cannot be reached", "error", err)
 		return nil
@@ -175,7 +175,7 @@ func (l *Ledger) Shutdown(ctx context.Context) error {
 
 // Now returns the time of the server's clock.
 func (l *Ledger) Now(ctx context.Context) (time.Time, error) {
-	reply, err := l.call.told(ctx, nowScript, []string{l.keys.queue(0)}, nil)
+	reply, err := l.call.runUnreplicated(ctx, nowScript, []string{l.keys.queue(0)}, nil)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("read the ledger's clock: %w", err)
 	}

@@ -40,7 +40,7 @@ func TestLoss_RestartWithAnOldFileIsNoticed(t *testing.T) {
 	}
 	copied(t, old, s.Dir())
 	s.Start()
-	reply := r.again(3, 2, reserve(r.claim("cat", "")))
+	reply := r.repeat(3, 2, reserve(r.claim("cat", "")))
 	if reply.Outcome != ledger.OutcomeLost {
 		t.Fatalf("outcome %d", reply.Outcome)
 	}
@@ -49,9 +49,9 @@ func TestLoss_RestartWithAnOldFileIsNoticed(t *testing.T) {
 	}
 }
 
-// again sends a call until it is answered. After a restart a connection may turn out to be
+// repeat sends a call until it is answered. After a restart a connection may turn out to be
 // broken only when it is used. Then a call that changes nothing may be repeated.
-func (r *rig) again(number, seen uint64, w ledger.Write) ledger.Reply {
+func (r *rig) repeat(number, seen uint64, w ledger.Write) ledger.Reply {
 	r.Helper()
 	var reply ledger.Reply
 	r.eventually("the call is answered", func() bool {
@@ -93,7 +93,7 @@ func TestLoss_FailoverToAStaleReplicaIsNoticed(t *testing.T) {
 	set.Show(master)
 	set.WaitDemoted(master)
 	// READONLY, or a closed connection, until the client has found the new master.
-	if reply := r.again(3, 2, reserve(r.claim("cat", ""))); reply.Outcome != ledger.OutcomeLost {
+	if reply := r.repeat(3, 2, reserve(r.claim("cat", ""))); reply.Outcome != ledger.OutcomeLost {
 		t.Fatalf("outcome %d", reply.Outcome)
 	}
 	if f := r.figures(); f.Open || f.Marked != 1 {

@@ -39,7 +39,7 @@ func (l *Ledger) Ping(ctx context.Context) error {
 }
 
 func (l *Ledger) pingBucket(ctx context.Context, bucket int) error {
-	if _, err := l.call.told(ctx, pingScript, []string{l.keys.queue(bucket)}, nil); err != nil {
+	if _, err := l.call.runUnreplicated(ctx, pingScript, []string{l.keys.queue(bucket)}, nil); err != nil {
 		return fmt.Errorf("reach the ledger: %w", err)
 	}
 	return nil

@@ -113,7 +113,7 @@ func (q *outboxQueue) HighestWitness(ctx context.Context) ([]queue.ID, error) {
 	}
 	var all []queue.ID
 	var failures []error
-	for bucket, result := range q.glance(ctx, witnessScript, calls...) {
+	for bucket, result := range q.runBriefly(ctx, witnessScript, calls...) {
 		id, err := witnessOf(bucket, result)
 		if err != nil {
 			failures = append(failures, fmt.Errorf("read the highest witness of %s: %w", streamName(bucket), err))
@@ -158,7 +158,7 @@ func (q *outboxQueue) join(ctx context.Context, name string, relay bool) (queue.
 	}
 	c := newConsumer(q, name+":"+strconv.FormatUint(rand.Uint64(), 16), relay)
 	if q.stop.Err() == nil {
-		q.running.Go(c.live)
+		q.running.Go(c.sendHeartbeats)
 	}
 	return c, nil
 }

@@ -88,7 +88,7 @@ func TestReceive_WorksWhileASlotMoves(t *testing.T) {
 	seen := make(map[queue.ID]bool)
 	for made := 0; made < entries; made += 20 {
 		r.fill(1, 20)
-		r.ack(c, note(seen, r.receive(c, 20)))
+		r.ack(c, addSeen(seen, r.receive(c, 20)))
 	}
 	<-done
 	if got := r.stats(0); got != (queue.Stats{}) || len(seen) != entries {
@@ -180,7 +180,7 @@ func TestWaits_UnavailablePartIsUnknown(t *testing.T) {
 	}
 }
 
-func note(seen map[queue.ID]bool, ids []queue.ID) []queue.ID {
+func addSeen(seen map[queue.ID]bool, ids []queue.ID) []queue.ID {
 	for _, id := range ids {
 		seen[id] = true
 	}

@@ -23,7 +23,7 @@ var (
 	lengthScript         = newScript("queue_length")
 	placesScript         = newScript("queue_places")
 	unacknowledgedScript = newScript("queue_unacknowledged")
-	presentScript        = newScript("queue_present")
+	heartbeatScript      = newScript("queue_heartbeat")
 	workersScript        = newScript("queue_workers")
 )
 
@@ -36,21 +36,21 @@ type queueCall struct {
 // now until the context ends: after a failover it takes a moment to find the new master.
 func (q *outboxQueue) run(ctx context.Context, s *script, calls ...queueCall) []rueidis.RedisResult {
 	results := q.runOnce(ctx, s, calls...)
-	q.insist(ctx, results, func(i int) rueidis.Completed { return q.command(s, calls[i], true) })
+	q.repeatRefused(ctx, results, func(i int) rueidis.Completed { return q.command(s, calls[i], true) })
 	return results
 }
 
-// glanceFor is how long a read of all buckets repeats refused calls. It is long enough for a
+// briefTimeout is how long a read of all buckets repeats refused calls. It is long enough for a
 // slot that moves, and short enough that an unavailable master does not delay the rest. Figures
 // are read again anyway.
-const glanceFor = 250 * time.Millisecond
+const briefTimeout = 250 * time.Millisecond
 
-// glance is run with the short timeout glanceFor.
-func (q *outboxQueue) glance(ctx context.Context, s *script, calls ...queueCall) []rueidis.RedisResult {
+// runBriefly is run with the short timeout briefTimeout.
+func (q *outboxQueue) runBriefly(ctx context.Context, s *script, calls ...queueCall) []rueidis.RedisResult {
 	results := q.runOnce(ctx, s, calls...)
-	brief, cancel := context.WithTimeout(ctx, glanceFor)
+	brief, cancel := context.WithTimeout(ctx, briefTimeout)
 	defer cancel()
-	q.insist(brief, results, func(i int) rueidis.Completed { return q.command(s, calls[i], true) })
+	q.repeatRefused(brief, results, func(i int) rueidis.Completed { return q.command(s, calls[i], true) })
 	return results
 }
 
@@ -61,7 +61,7 @@ func (q *outboxQueue) runOnce(ctx context.Context, s *script, calls ...queueCall
 		commands[i] = q.command(s, call, false)
 	}
 	results := q.sendOnce(ctx, commands)
-	q.again(ctx, results, scriptMissing, func(i int) rueidis.Completed { return q.command(s, calls[i], true) })
+	q.repeat(ctx, results, scriptMissing, func(i int) rueidis.Completed { return q.command(s, calls[i], true) })
 	return results
 }
 
@@ -75,21 +75,21 @@ func (q *outboxQueue) send(ctx context.Context, commands rueidis.Commands) []rue
 		commands[i] = commands[i].Pin() // may be sent more than once
 	}
 	results := q.sendOnce(ctx, commands)
-	q.insist(ctx, results, func(i int) rueidis.Completed { return commands[i] })
+	q.repeatRefused(ctx, results, func(i int) rueidis.Completed { return commands[i] })
 	return results
 }
 
-// insist repeats the calls that the server refuses for now.
-func (q *outboxQueue) insist(ctx context.Context, results []rueidis.RedisResult, command func(int) rueidis.Completed) {
-	for pause := firstPause; q.again(ctx, results, refusedForNow, command) && ctx.Err() == nil; {
+// repeatRefused repeats the calls that the server refuses for now.
+func (q *outboxQueue) repeatRefused(ctx context.Context, results []rueidis.RedisResult, command func(int) rueidis.Completed) {
+	for pause := firstPause; q.repeat(ctx, results, refusedForNow, command) && ctx.Err() == nil; {
 		rest(ctx, pause)
 		pause = min(2*pause, maxPause)
 	}
 }
 
-// again repeats the calls whose results have the given meaning, and reports whether there were
+// repeat repeats the calls whose results have the given meaning, and reports whether there were
 // any.
-func (q *outboxQueue) again(
+func (q *outboxQueue) repeat(
 	ctx context.Context, results []rueidis.RedisResult, which meaning, command func(int) rueidis.Completed,
 ) bool {
 	var indexes []int

@@ -67,7 +67,7 @@ func (q *outboxQueue) places(ctx context.Context) ([]place, error) {
 		calls[bucket] = queueCall{keys: []string{q.keys.queue(bucket)}}
 	}
 	var all []place
-	for bucket, result := range q.glance(ctx, placesScript, calls...) {
+	for bucket, result := range q.runBriefly(ctx, placesScript, calls...) {
 		fields, err := result.AsStrSlice()
 		if err != nil {
 			return nil, err
@@ -110,7 +110,7 @@ func (q *outboxQueue) addStats(ctx context.Context, places []place, sum *queue.S
 			args: []string{strconv.FormatUint(uint64(p.product), 10)},
 		}
 	}
-	for i, result := range q.glance(ctx, statsScript, calls...) {
+	for i, result := range q.runBriefly(ctx, statsScript, calls...) {
 		if err := addFigures(result, sum); err != nil {
 			return fmt.Errorf("product %d in %s: %w", places[i].product, streamName(places[i].bucket), err)
 		}
@@ -165,7 +165,7 @@ func (q *outboxQueue) outboxStats(ctx context.Context) (OutboxStats, error) {
 	for bucket := range calls {
 		calls[bucket] = queueCall{keys: []string{q.keys.out(bucket)}, args: []string{workerGroup, strconv.Itoa(queue.Version)}}
 	}
-	for bucket, result := range q.glance(ctx, lengthScript, calls...) {
+	for bucket, result := range q.runBriefly(ctx, lengthScript, calls...) {
 		lengths, err := result.AsIntSlice()
 		if err != nil || len(lengths) != 2 {
 			return OutboxStats{}, fmt.Errorf("read the length of %s: %d figures, %w", streamName(bucket), len(lengths), err)

@@ -261,7 +261,7 @@ func TestReceive_EntryOfAnotherVersionWaitsForItsReaders(t *testing.T) {
 	if rows := taken(); len(rows) != 1 {
 		t.Fatalf("version 9 received %v", rows)
 	}
-	r.check(older.handBack(r.ctx(), bucket, []queue.ID{newer}), "hand back")
+	r.check(older.returnEntries(r.ctx(), bucket, []queue.ID{newer}), "hand back")
 	r.nothing(older)
 	if rows := taken(); len(rows) != 1 {
 		t.Fatalf("version 9 received %v", rows)
@@ -484,7 +484,7 @@ func TestQueue_LogsADeadConsumerOnce(t *testing.T) {
 	r := newQueueRig(t)
 	r.server.Must("ZADD", r.queue.keys.workers(), strconv.FormatInt(time.Now().UnixMilli(), 10), "ghost")
 	process := r.open()
-	process.silent.Store("long gone", time.Now().Add(-2*toldFor))
+	process.silent.Store("long gone", time.Now().Add(-2*loggedFor))
 	var log testrig.Log
 	for range 3 {
 		r.queue = process.outbox()

@@ -81,7 +81,7 @@ func (q *outboxQueue) unacknowledged(ctx context.Context, in []int, product uint
 					args: []string{at.above, strconv.Itoa(pageMost), strconv.Itoa(pageBytes)},
 				}
 			}
-			for i, result := range q.glance(ctx, unacknowledgedScript, calls...) {
+			for i, result := range q.runBriefly(ctx, unacknowledgedScript, calls...) {
 				entries, next, err := readEntries(result)
 				for _, entry := range entries {
 					if !yield(entry, nil) {

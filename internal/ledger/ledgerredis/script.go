@@ -51,7 +51,7 @@ func scripts() []*script {
 		beatScript, openScript, closeScript, stateScript, instructScript, settleScript, readScript, intactScript, heldScript, nowScript, pingScript,
 		beginScript, roomScript, stageScript, flipScript, dropScript, sweepScript, scanScript, auditScript, trialScript,
 		receiveScript, tendScript, ackScript, nackScript, leaveScript,
-		witnessScript, statsScript, lengthScript, placesScript, unacknowledgedScript, presentScript, workersScript,
+		witnessScript, statsScript, lengthScript, placesScript, unacknowledgedScript, heartbeatScript, workersScript,
 	}
 }
 

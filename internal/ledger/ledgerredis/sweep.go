@@ -44,7 +44,7 @@ func (l *Ledger) sweepLater(shard ledger.Shard) {
 func (l *Ledger) sweepStep(shard ledger.Shard, cursor string, pace *pace) (next string, err error) {
 	ctx, cancel := context.WithTimeout(l.stop, sweepTimeout)
 	defer cancel()
-	reply, err := l.call.told(ctx, sweepScript, []string{l.keys.group(shard), l.keys.mark(shard)},
+	reply, err := l.call.runUnreplicated(ctx, sweepScript, []string{l.keys.group(shard), l.keys.mark(shard)},
 		[]string{cursor, pace.count()})
 	if err != nil {
 		return "", err

@@ -71,7 +71,7 @@ func (l *Ledger) beat(ctx context.Context, beats []ledger.Beat, which []int, out
 		keys = append(keys, l.keys.shard(b.Shard), l.keys.lane(b.Shard))
 		args = append(args, decimal(b.Shard.Epoch), string(b.Process[:]), decimal(b.Seen))
 	}
-	reply, err := l.call.told(ctx, beatScript, keys, args)
+	reply, err := l.call.runUnreplicated(ctx, beatScript, keys, args)
 	if err != nil {
 		return err
 	}
@@ -87,7 +87,7 @@ func (l *Ledger) beat(ctx context.Context, beats []ledger.Beat, which []int, out
 
 // Open opens the shard if it has exactly this epoch.
 func (l *Ledger) Open(ctx context.Context, shard ledger.Shard) (bool, error) {
-	ok, err := l.turn(ctx, openScript, shard)
+	ok, err := l.setFigure(ctx, openScript, shard)
 	if err != nil {
 		return false, fmt.Errorf("open: %w", err)
 	}
@@ -96,7 +96,7 @@ func (l *Ledger) Open(ctx context.Context, shard ledger.Shard) (bool, error) {
 
 // Close closes the shard if it has this epoch or a lower one.
 func (l *Ledger) Close(ctx context.Context, shard ledger.Shard) error {
-	if _, err := l.turn(ctx, closeScript, shard); err != nil {
+	if _, err := l.setFigure(ctx, closeScript, shard); err != nil {
 		return fmt.Errorf("close: %w", err)
 	}
 	return nil
@@ -104,7 +104,7 @@ func (l *Ledger) Close(ctx context.Context, shard ledger.Shard) error {
 
 // SetState sets the state of the sale if the shard has exactly this epoch.
 func (l *Ledger) SetState(ctx context.Context, shard ledger.Shard, state seckill.SaleState, version uint64) (bool, error) {
-	ok, err := l.turn(ctx, stateScript, shard, decimal(uint64(state)), decimal(version))
+	ok, err := l.setFigure(ctx, stateScript, shard, decimal(uint64(state)), decimal(version))
 	if err != nil {
 		return false, fmt.Errorf("set state: %w", err)
 	}
@@ -129,7 +129,7 @@ func (l *Ledger) instruct(ctx context.Context, shard ledger.Shard, in *seckill.I
 	if err != nil {
 		return kept, err
 	}
-	reply, err := l.note(ctx, instructScript, shard, text)
+	reply, err := l.setField(ctx, instructScript, shard, text)
 	if err != nil {
 		return kept, err
 	}
@@ -145,18 +145,18 @@ func (l *Ledger) instruct(ctx context.Context, shard ledger.Shard, in *seckill.I
 
 // Settle removes the instruction that has this id.
 func (l *Ledger) Settle(ctx context.Context, shard ledger.Shard, id string) error {
-	if _, err := l.note(ctx, settleScript, shard, id); err != nil {
+	if _, err := l.setField(ctx, settleScript, shard, id); err != nil {
 		return fmt.Errorf("settle an instruction: %w", err)
 	}
 	return nil
 }
 
-// note runs a script that changes a field of a shard of any epoch.
-func (l *Ledger) note(ctx context.Context, s *script, shard ledger.Shard, arg string) (rueidis.RedisMessage, error) {
+// setField runs a script that changes a field of a shard of any epoch.
+func (l *Ledger) setField(ctx context.Context, s *script, shard ledger.Shard, arg string) (rueidis.RedisMessage, error) {
 	if err := shard.Check(); err != nil {
 		return rueidis.RedisMessage{}, notExecuted(err)
 	}
-	return l.call.heard(ctx, s, []string{l.keys.shard(shard)}, []string{arg})
+	return l.call.runReplicated(ctx, s, []string{l.keys.shard(shard)}, []string{arg})
 }
 
 // encodeInstruction encodes an instruction for script/instruction.lua.
@@ -174,12 +174,12 @@ func decodeInstruction(value string) (in seckill.Instruction) {
 	return in
 }
 
-// turn runs a script that changes one figure of a shard.
-func (l *Ledger) turn(ctx context.Context, s *script, shard ledger.Shard, more ...string) (bool, error) {
+// setFigure runs a script that changes one figure of a shard.
+func (l *Ledger) setFigure(ctx context.Context, s *script, shard ledger.Shard, more ...string) (bool, error) {
 	if err := shard.Check(); err != nil {
 		return false, notExecuted(err)
 	}
-	reply, err := l.call.heard(ctx, s, []string{l.keys.shard(shard)}, append([]string{decimal(shard.Epoch)}, more...))
+	reply, err := l.call.runReplicated(ctx, s, []string{l.keys.shard(shard)}, append([]string{decimal(shard.Epoch)}, more...))
 	if err != nil {
 		return false, err
 	}

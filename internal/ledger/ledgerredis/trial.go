@@ -28,7 +28,7 @@ func (l *Ledger) tryRights(ctx context.Context) error {
 	}
 	for bucket := range tried {
 		keys := []string{l.keys.trial(bucket, "hash"), l.keys.trial(bucket, "stream"), l.keys.trial(bucket, "set")}
-		reply, err := l.call.told(ctx, trialScript, keys, []string{l.opt.Notes})
+		reply, err := l.call.runUnreplicated(ctx, trialScript, keys, []string{l.opt.Notes})
 		if err != nil {
 			if errors.Is(asRefusal(err), ErrRefused) {
 				return err

@@ -83,7 +83,7 @@ func (w *watch) holders(names map[string]bool, now time.Time) {
 }
 
 func (w *watch) isDead(s *sighting, now time.Time) bool {
-	return s.looks >= signsPerSilence-1 && now.Sub(s.since) >= w.silence
+	return s.looks >= heartbeatsPerSilence-1 && now.Sub(s.since) >= w.silence
 }
 
 // dead returns the dead consumers.

@@ -24,7 +24,7 @@ func newJudge(t *testing.T) *judge {
 // pass lets time pass, during which the named consumers send heartbeats. The heartbeats of the
 // others do not change.
 func (j *judge) pass(d time.Duration, still map[string]string, living ...string) {
-	for step := time.Second / signsPerSilence; d > 0; d -= step {
+	for step := time.Second / heartbeatsPerSilence; d > 0; d -= step {
 		j.now, j.beats = j.now.Add(step), j.beats+1
 		signs := map[string]string{"me": strconv.Itoa(j.beats)}
 		for name, sign := range still {

@@ -1,7 +1,7 @@
 #!lua flags=allow-oom
 -- Maintains one bucket's group for a live consumer: returns entries of dead consumers to the
 -- queue, and removes dead consumers and those that were idle for long and hold nothing. The
--- caller knows which consumers are dead (queue_present.lua). The idle time of an entry does not
+-- caller knows which consumers are dead (queue_heartbeat.lua). The idle time of an entry does not
 -- show it: a live worker may hold entries as long as a recovery takes.
 --
 -- KEYS 1 {bN}:out
