@@ -95,7 +95,7 @@ type Lane struct {
 	turn chan struct{} // its holder may use the fields below
 
 	sent      uint64 // highest number used
-	owed      uint64 // number of the write whose outcome is unknown, or 0
+	unsettled uint64 // number of the write whose outcome is unknown, or 0
 	unknown   Write  // that write, if its caller got ErrUnknown
 	asks      int    // in the present settling
 	nextAskAt time.Time
@@ -143,23 +143,23 @@ func (l *Lane) Shard() Shard { return l.shard }
 // The caller must not change the write afterwards: after an error, or a result that was learned
 // by asking, the ledger may still read it.
 func (l *Lane) Do(ctx context.Context, w Write) (Result, error) {
-	if err := l.enter(ctx); err != nil {
+	if err := l.takeTurn(ctx); err != nil {
 		return Result{}, notApplied(err)
 	}
 	defer l.leave()
-	if l.owed != 0 {
-		if err := l.settleBefore(ctx); l.owed != 0 {
+	if l.unsettled != 0 {
+		if err := l.settleBefore(ctx); l.unsettled != 0 {
 			return Result{}, notApplied(fmt.Errorf("settle the previous call: %w", err))
 		}
 	}
 	result, err := l.send(ctx, w)
-	if l.owed != 0 {
+	if l.unsettled != 0 {
 		result, err = l.settle(ctx, err)
 	}
 	switch {
 	case err == nil:
 		return result, nil
-	case l.owed != 0:
+	case l.unsettled != 0:
 		l.unknown = w
 		return Result{}, fmt.Errorf("%w: %w", ErrUnknown, err)
 	}
@@ -170,16 +170,16 @@ func (l *Lane) Do(ctx context.Context, w Write) (Result, error) {
 // context. Afterwards no outcome is unknown, or the lane is finished, or the error says why
 // there was no answer.
 func (l *Lane) Probe(ctx context.Context) error {
-	if err := l.enter(ctx); err != nil {
+	if err := l.takeTurn(ctx); err != nil {
 		return err
 	}
 	defer l.leave()
-	if l.owed == 0 {
+	if l.unsettled == 0 {
 		// An ask has a number too. If it is not answered, the number is used up, and the lane
 		// must not write before an ask is answered.
-		l.owed = l.sent + 1
+		l.unsettled = l.sent + 1
 	}
-	if err := l.settleBefore(ctx); l.owed != 0 {
+	if err := l.settleBefore(ctx); l.unsettled != 0 {
 		return err
 	}
 	return l.Err()
@@ -222,8 +222,8 @@ func finalError(outcome Outcome, epoch uint64) error {
 	return nil
 }
 
-// enter waits for the lane's turn.
-func (l *Lane) enter(ctx context.Context) error {
+// takeTurn waits for the lane's turn.
+func (l *Lane) takeTurn(ctx context.Context) error {
 	select {
 	case l.turn <- struct{}{}:
 		return nil
@@ -250,7 +250,7 @@ func (l *Lane) send(ctx context.Context, w Write) (Result, error) {
 	l.sent++
 	ask := w == nil
 	if !ask {
-		l.owed = l.sent
+		l.unsettled = l.sent
 	}
 	call := l.callContext(ctx)
 	reply, err := l.ledger.Do(call, Request{
@@ -270,7 +270,7 @@ func (l *Lane) send(ctx context.Context, w Write) (Result, error) {
 		return Result{}, err
 	}
 	l.onReply(true)
-	return l.take(reply, ask)
+	return l.readReply(reply, ask)
 }
 
 // callContext returns the context of a call that is sent now.
@@ -283,8 +283,8 @@ func (l *Lane) callContext(ctx context.Context) context.Context {
 	return l.callCtx
 }
 
-// take reads the reply to the newest call.
-func (l *Lane) take(reply Reply, ask bool) (Result, error) {
+// readReply reads the reply to the newest call.
+func (l *Lane) readReply(reply Reply, ask bool) (Result, error) {
 	if final := finalError(reply.Outcome, reply.Epoch); final != nil {
 		l.finish(final)
 		if !ask { // the write itself was refused, so no outcome is unknown
@@ -295,30 +295,30 @@ func (l *Lane) take(reply Reply, ask bool) (Result, error) {
 	if reply.Outcome != OutcomeApplied {
 		return Result{}, fmt.Errorf("ledger answered outcome %d", reply.Outcome)
 	}
-	owed := l.owed
+	unsettled := l.unsettled
 	l.seen.Store(l.sent)
 	l.settled()
 	if !ask {
 		return reply.Result, nil
 	}
 	for i := range reply.Kept {
-		if reply.Kept[i].Number == owed {
+		if reply.Kept[i].Number == unsettled {
 			return reply.Kept[i].Result, nil
 		}
 	}
 	return Result{}, errNeverHappened
 }
 
-// settle asks, at once and then with growing pauses, until the outcome of number l.owed is
-// known. It returns the result or the reason why there is none. If l.owed != 0 on return, the
+// settle asks, at once and then with growing pauses, until the outcome of number l.unsettled is
+// known. It returns the result or the reason why there is none. If l.unsettled != 0 on return, the
 // error says why the outcome is still unknown. cause is the reason for asking.
 func (l *Lane) settle(ctx context.Context, cause error) (Result, error) {
 	for {
-		if err := l.rest(ctx); err != nil {
+		if err := l.pauseBeforeAsk(ctx); err != nil {
 			return Result{}, errors.Join(err, cause)
 		}
 		result, err := l.send(ctx, nil)
-		if l.owed == 0 || l.Err() != nil {
+		if l.unsettled == 0 || l.Err() != nil {
 			return result, err
 		}
 		cause = err
@@ -328,16 +328,16 @@ func (l *Lane) settle(ctx context.Context, cause error) (Result, error) {
 // settleBefore settles the outcome that an earlier call left unknown.
 func (l *Lane) settleBefore(ctx context.Context) error {
 	result, err := l.settle(ctx, nil)
-	if w := l.unknown; w != nil && l.owed == 0 {
+	if w := l.unknown; w != nil && l.unsettled == 0 {
 		l.unknown = nil
 		l.onSettled(w, result, err)
 	}
 	return err
 }
 
-// rest waits until the next ask is due. The time is kept across callers, so that many short
+// pauseBeforeAsk waits until the next ask is due. The time is kept across callers, so that many short
 // calls do not ask more often than one long call.
-func (l *Lane) rest(ctx context.Context) error {
+func (l *Lane) pauseBeforeAsk(ctx context.Context) error {
 	if wait := time.Until(l.nextAskAt); l.asks > 0 && wait > 0 {
 		timer := time.NewTimer(wait)
 		defer timer.Stop()
@@ -358,4 +358,4 @@ func (l *Lane) rest(ctx context.Context) error {
 	return nil
 }
 
-func (l *Lane) settled() { l.owed, l.asks = 0, 0 }
+func (l *Lane) settled() { l.unsettled, l.asks = 0, 0 }

@@ -54,7 +54,7 @@ func (q *outboxQueue) Find(ctx context.Context, product uint32, no seckill.Order
 		if err != nil {
 			return seckill.Entry{}, false, fmt.Errorf("look for an order: %w", err)
 		}
-		if only(&entry, no) {
+		if keepOnly(&entry, no) {
 			return entry, true, nil
 		}
 	}
@@ -154,7 +154,7 @@ func (c *consumer) Ack(ctx context.Context, done []queue.Delivery, witness queue
 		ids[i] = done[i].ID
 	}
 	err := l.submit(ctx, func(r *round) error {
-		known, err := l.knows(witness)
+		known, err := l.hasWitness(witness)
 		if err != nil {
 			return notExecuted(err)
 		}
@@ -180,10 +180,10 @@ func (l *Ledger) raise(r *round, witness queue.ID) {
 	r.undo.add(func() { l.witness = old })
 }
 
-// knows reports whether the journal has, or had, the witness. A row below the highest witness
+// hasWitness reports whether the journal has, or had, the witness. A row below the highest witness
 // may be deleted. But a journal loses rows only at its end, so if it has the higher witness, it
 // had the lower one too.
-func (l *Ledger) knows(witness queue.ID) (bool, error) {
+func (l *Ledger) hasWitness(witness queue.ID) (bool, error) {
 	switch {
 	case witness.IsZero() || witness == l.witness:
 		return true, nil
@@ -216,7 +216,7 @@ func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
 			seqs = append(seqs, id.Seq)
 		}
 	}
-	o.giveBack(c, seqs)
+	o.returnEntries(c, seqs)
 	return nil
 }
 

@@ -143,7 +143,7 @@ func TestLoad_ImpossibleEffectIsDamage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filled(t)
-			l := still(t, path)
+			l := openUnstarted(t, path)
 			if err := drive(l, func(r *round) error {
 				r.append(body.kind, body.body(r.nextSeq()))
 				return nil

@@ -22,7 +22,7 @@ func (r *round) do(req *ledger.Request) (ledger.Reply, error) {
 	if outcome != 0 {
 		return reply, nil
 	}
-	rec, ok := r.hear(sh, req.Call)
+	rec, ok := r.dropSeen(sh, req.Call)
 	switch {
 	case !ok:
 		reply.Outcome = ledger.OutcomeLost
@@ -59,10 +59,10 @@ func (r *round) shardOf(want ledger.Shard) (*shard, ledger.Outcome) {
 	return sh, 0
 }
 
-// hear processes the highest reply that the process has received. If that is more than the
+// dropSeen processes the highest reply that the process has received. If that is more than the
 // ledger ever answered, it closes the shard and reports false. Otherwise it drops the received
 // verdicts and returns the process's record.
-func (r *round) hear(sh *shard, call ledger.Call) (*record, bool) {
+func (r *round) dropSeen(sh *shard, call ledger.Call) (*record, bool) {
 	rec := sh.records[call.Process]
 	if rec == nil {
 		if call.Seen > 0 {

@@ -219,8 +219,8 @@ func (c *crowd) look(s *state) {
 	}
 }
 
-// still opens a ledger without starting it: the test acts as its scribe.
-func still(t testing.TB, path string) *Ledger {
+// openUnstarted opens a ledger without starting it: the test acts as its scribe.
+func openUnstarted(t testing.TB, path string) *Ledger {
 	t.Helper()
 	l, err := open(t.Context(), path, Options{})
 	if err != nil {

@@ -66,11 +66,11 @@ type Ledger struct {
 	agents   sync.WaitGroup
 
 	// Used by the scribe only.
-	cur      round
-	waiting  []*call
-	doubt    bool // the last commit returned an error, and its outcome is not known yet
-	survived bool // its outcome
-	witness  queue.ID
+	cur           round
+	waiting       []*call
+	commitUnknown bool // the last commit returned an error, and its outcome is not known yet
+	commitKept    bool // its outcome
+	witness       queue.ID
 
 	growth       growth
 	installing   chan struct{} // held by the Install that writes

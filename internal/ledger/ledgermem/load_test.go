@@ -30,7 +30,7 @@ func manyRows(t testing.TB) int {
 func TestLoad_ManyRows(t *testing.T) {
 	n := manyRows(t)
 	path := newPath(t)
-	l := still(t, path)
+	l := openUnstarted(t, path)
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
 	fill(t, l, shard, n)
 	copied := crash(t, l)
@@ -63,7 +63,7 @@ func TestLoad_ManyRows(t *testing.T) {
 // fill reserves n claims with one row each, many rows per commit.
 func fill(t testing.TB, l *Ledger, shard ledger.Shard, n int) {
 	t.Helper()
-	installStill(t, l, ledger.Allotment{Shard: shard, Available: int64(n), Limit: 1})
+	installUnstarted(t, l, ledger.Allotment{Shard: shard, Available: int64(n), Limit: 1})
 	sh := l.cur.state.shards[keyOf(shard)]
 	for from := 0; from < n; from += 1000 {
 		batch := claims(from, min(1000, n-from))
@@ -78,8 +78,8 @@ func fill(t testing.TB, l *Ledger, shard ledger.Shard, n int) {
 	}
 }
 
-// installStill installs and opens a shard of a ledger that is not started.
-func installStill(t testing.TB, l *Ledger, a ledger.Allotment) {
+// installUnstarted installs and opens a shard of a ledger that is not started.
+func installUnstarted(t testing.TB, l *Ledger, a ledger.Allotment) {
 	t.Helper()
 	if err := drive(l, func(r *round) error { return installIn(r, a) }); err != nil {
 		t.Fatal(err)

@@ -214,8 +214,8 @@ func (o *outbox) takeBatch(c *consumer, max int) (taken []item) {
 	return taken
 }
 
-// giveBack makes a consumer's entries available again.
-func (o *outbox) giveBack(c *consumer, seqs []uint64) {
+// returnEntries makes a consumer's entries available again.
+func (o *outbox) returnEntries(c *consumer, seqs []uint64) {
 	for _, seq := range seqs {
 		if _, ok := c.inflight[seq]; !ok {
 			continue
@@ -253,7 +253,7 @@ func (o *outbox) leave(c *consumer) {
 	if o.consumers[c.serial] == nil {
 		return
 	}
-	o.giveBack(c, slices.Collect(maps.Keys(c.inflight)))
+	o.returnEntries(c, slices.Collect(maps.Keys(c.inflight)))
 	delete(o.consumers, c.serial)
 }
 
@@ -269,14 +269,14 @@ func (o *outbox) entryOf(seq uint64, no seckill.OrderNo) (seckill.Entry, error) 
 	body := it.body
 	o.mu.Unlock()
 	entry, _, err := decodeEntry(seq, body)
-	if err != nil || !only(&entry, no) {
+	if err != nil || !keepOnly(&entry, no) {
 		return seckill.Entry{}, err
 	}
 	return entry, nil
 }
 
-// only removes all claims but the one with this number, and reports whether the entry has it.
-func only(e *seckill.Entry, no seckill.OrderNo) bool {
+// keepOnly removes all claims but the one with this number, and reports whether the entry has it.
+func keepOnly(e *seckill.Entry, no seckill.OrderNo) bool {
 	e.Claims = slices.DeleteFunc(e.Claims, func(c seckill.Claim) bool { return c.OrderNo != no })
 	return len(e.Claims) > 0
 }

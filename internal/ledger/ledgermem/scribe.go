@@ -168,7 +168,7 @@ func (l *Ledger) round(first *call) {
 		c.done <- c.err
 	}
 	clear(l.waiting)
-	l.relieve()
+	l.checkpointLongLog()
 }
 
 // nextCall returns a waiting call, or nil.
@@ -191,11 +191,11 @@ func (l *Ledger) commit() error {
 	begun := time.Now()
 	err := l.journal.commit(context.Background(), r)
 	if err != nil {
-		l.doubt = true
+		l.commitUnknown = true
 		if unsettled := l.settle(); unsettled != nil {
 			return fmt.Errorf("commit: %w", errors.Join(err, unsettled))
 		}
-		if !l.survived {
+		if !l.commitKept {
 			return notExecuted(fmt.Errorf("commit: %w", err))
 		}
 		return nil
@@ -211,17 +211,17 @@ func (l *Ledger) commit() error {
 // accordingly. While the file cannot be read, it returns an error and no call is decided,
 // because its decision would depend on state that may not exist.
 func (l *Ledger) settle() error {
-	if !l.doubt {
+	if !l.commitUnknown {
 		return nil
 	}
 	last, err := l.journal.last(context.Background())
 	if err != nil {
 		return err
 	}
-	l.doubt = false
+	l.commitUnknown = false
 	// A round of only acknowledgements and chores can be repeated, so it is safe to report it
 	// as not done.
-	if l.survived = len(l.cur.rows) > 0 && last == l.cur.lastSeq(); l.survived {
+	if l.commitKept = len(l.cur.rows) > 0 && last == l.cur.lastSeq(); l.commitKept {
 		l.finish()
 		return nil
 	}
@@ -246,9 +246,9 @@ func (l *Ledger) finish() {
 	r.reset()
 }
 
-// relieve runs a checkpoint from the scribe if the write-ahead log has become long. Only while
+// checkpointLongLog runs a checkpoint from the scribe if the write-ahead log has become long. Only while
 // nothing is written can the log be copied to its end and start again.
-func (l *Ledger) relieve() {
+func (l *Ledger) checkpointLongLog() {
 	if l.walPages.Load() < walPressurePages || l.journal.w == nil {
 		return
 	}

@@ -53,9 +53,9 @@ type shard struct {
 	// instruction waits for the store. Its ID is "" if there is none.
 	instruction seckill.Instruction
 
-	// stated is the version of the state. It is not stored, because no call from before a
+	// stateVersion is the version of the state. It is not stored, because no call from before a
 	// restart can still arrive.
-	stated uint64
+	stateVersion uint64
 
 	changed uint64 // last row that changed the figures
 	saved   uint64 // the figures' snapshot contains rows up to here
@@ -294,7 +294,7 @@ func (s *state) install(u *undoLog, in *newEpoch, row uint64) *shard {
 		epoch: in.Shard.Epoch, state: max(in.State, sh.instruction.State), limit: in.Limit,
 		allotted: in.Available + in.units, available: in.Available, marked: in.units, orders: in.orders,
 	}
-	sh.changes, sh.out, sh.in, sh.records, sh.stated = nil, nil, nil, nil, 0
+	sh.changes, sh.out, sh.in, sh.records, sh.stateVersion = nil, nil, nil, nil, 0
 	sh.stripes = in.stripes
 	sh.changed = row
 	return sh

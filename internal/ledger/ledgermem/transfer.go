@@ -84,12 +84,12 @@ func (r *round) setSwitch(sh *shard, open bool, state seckill.SaleState) {
 
 // setState sets a state, unless one of a later version was set.
 func (r *round) setState(sh *shard, state seckill.SaleState, version uint64) {
-	if version < sh.stated {
+	if version < sh.stateVersion {
 		return
 	}
-	before := sh.stated
-	r.undo.add(func() { sh.stated = before })
-	sh.stated = version
+	before := sh.stateVersion
+	r.undo.add(func() { sh.stateVersion = before })
+	sh.stateVersion = version
 	r.setSwitch(sh, sh.open, max(state, sh.instruction.State))
 }
 

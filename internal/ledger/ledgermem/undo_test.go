@@ -16,7 +16,7 @@ var errDisk = errors.New("no space left on device")
 // A failed commit leaves no trace, whatever calls the round had.
 func TestCommit_FailedIsUndoneExactly(t *testing.T) {
 	t.Parallel()
-	l := still(t, newPath(t))
+	l := openUnstarted(t, newPath(t))
 	c := newCrowd(11)
 	failed := 0
 	for i := range 400 {
@@ -52,7 +52,7 @@ func TestCommit_FailedIsUndoneExactly(t *testing.T) {
 
 func TestFailedInstall_LeavesNoShardAndNoGroup(t *testing.T) {
 	t.Parallel()
-	l := still(t, newPath(t))
+	l := openUnstarted(t, newPath(t))
 	l.journal.beforeCommit = func() error { return errDisk }
 	a := ledger.Allotment{Shard: ledger.Shard{Product: 1, Group: 1, Epoch: 1}, Available: 10, Limit: 1}
 	if err := drive(l, func(r *round) error { return installIn(r, a) }); !errors.Is(err, errDisk) {
@@ -67,9 +67,9 @@ func TestFailedInstall_LeavesNoShardAndNoGroup(t *testing.T) {
 // must restore the mark before it.
 func TestRelease_UndoneTogetherForOneBuyer(t *testing.T) {
 	t.Parallel()
-	l := still(t, newPath(t))
+	l := openUnstarted(t, newPath(t))
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
-	installStill(t, l, ledger.Allotment{Shard: shard, Available: 1000, Limit: 1000})
+	installUnstarted(t, l, ledger.Allotment{Shard: shard, Available: 1000, Limit: 1000})
 	number, rnd := uint64(0), newCrowd(5).rand
 	call := func(w ledger.Write) (verdicts []ledger.Verdict, err error) {
 		number++
@@ -135,7 +135,7 @@ func TestRelease_UndoneTogetherForOneBuyer(t *testing.T) {
 func sameAfterCrash(t *testing.T, l *Ledger) {
 	t.Helper()
 	want := dump(l.cur.state, false)
-	again := still(t, crash(t, l))
+	again := openUnstarted(t, crash(t, l))
 	if got := dump(again.cur.state, false); got != want {
 		t.Fatalf("loaded\n%s\nwant\n%s", got, want)
 	}
@@ -151,7 +151,7 @@ func sameAfterCrash(t *testing.T, l *Ledger) {
 func TestCompact_JournalLoadsTheSameState(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
-		l := still(t, newPath(t))
+		l := openUnstarted(t, newPath(t))
 		c := newCrowd(seed)
 		for range 40 {
 			for range 1 + c.rand.IntN(6) {
@@ -312,9 +312,9 @@ func install(t testing.TB, l *Ledger, shard ledger.Shard, available int64, limit
 // An instruction whose commit failed is not kept, and does not change the state.
 func TestInstruct_FailedCommitIsUndone(t *testing.T) {
 	t.Parallel()
-	l := still(t, newPath(t))
+	l := openUnstarted(t, newPath(t))
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
-	installStill(t, l, ledger.Allotment{Shard: shard, Available: 10, Limit: 1})
+	installUnstarted(t, l, ledger.Allotment{Shard: shard, Available: 10, Limit: 1})
 	never := ledger.Shard{Product: 2, Group: 1}
 	l.journal.beforeCommit = func() error { return errDisk }
 	err := drive(l, func(r *round) error {
@@ -338,9 +338,9 @@ func TestInstruct_FailedCommitIsUndone(t *testing.T) {
 // A state whose commit failed must be accepted again, and so must an older one.
 func TestSetState_FailedCommitLeavesTheVersion(t *testing.T) {
 	t.Parallel()
-	l := still(t, newPath(t))
+	l := openUnstarted(t, newPath(t))
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
-	installStill(t, l, ledger.Allotment{Shard: shard, Available: 10, Limit: 1})
+	installUnstarted(t, l, ledger.Allotment{Shard: shard, Available: 10, Limit: 1})
 	set := func(state seckill.SaleState, version uint64) error {
 		return drive(l, func(r *round) error {
 			r.setState(r.state.shards[keyOf(shard)], state, version)
@@ -355,7 +355,7 @@ func TestSetState_FailedCommitLeavesTheVersion(t *testing.T) {
 	if err := set(seckill.SalePaused, 8); err != nil {
 		t.Fatal(err)
 	}
-	if sh := l.cur.state.shards[keyOf(shard)]; sh.state != seckill.SalePaused || sh.stated != 8 {
-		t.Errorf("the shard has state %d of version %d", sh.state, sh.stated)
+	if sh := l.cur.state.shards[keyOf(shard)]; sh.state != seckill.SalePaused || sh.stateVersion != 8 {
+		t.Errorf("the shard has state %d of version %d", sh.state, sh.stateVersion)
 	}
 }

@@ -13,7 +13,7 @@ func (q *outboxQueue) Lost(ctx context.Context, witnesses []queue.ID) ([]queue.I
 	var lost []queue.ID
 	err := l.submit(ctx, func(*round) error {
 		for _, id := range witnesses {
-			known, err := l.knows(id)
+			known, err := l.hasWitness(id)
 			if err != nil {
 				return notExecuted(err)
 			}

@@ -18,30 +18,30 @@ const (
 	killOneIn = 15 // calls, on average
 )
 
-// theatre lets one waiting call at a time reach the ledger, in random order, and checks all
+// scheduler lets one waiting call at a time reach the ledger, in random order, and checks all
 // shards after each.
-type theatre struct {
+type scheduler struct {
 	*fixture
 	random *rand.Rand
 
 	mu      sync.Mutex
-	waiting []*entrance
+	waiting []*waitingCall
 	arrived *sync.Cond
 	actors  int
 	proofs  map[*proof]struct{} // running calls of Prove
 }
 
-// entrance is a call that waits for its turn.
-type entrance struct {
+// waitingCall is a call that waits for its turn.
+type waitingCall struct {
 	actor *actor
-	ready chan fate
+	ready chan fault
 }
 
-// fate is the fault of a call.
-type fate int
+// fault is the fault of a call.
+type fault int
 
 const (
-	passes fate = iota
+	passes fault = iota
 	diesBefore
 	diesAfter
 )
@@ -49,12 +49,12 @@ const (
 // proof remembers the fewest unsold units since it began.
 type proof struct{ lowest int64 }
 
-// actor is one process of the ledger. Its calls go through the theatre.
+// actor is one process of the ledger. Its calls go through the scheduler.
 type actor struct {
 	ledger.Ledger
-	theatre *theatre
-	kill    context.CancelFunc // nil for a process that does not die
-	dead    context.Context
+	scheduler *scheduler
+	kill      context.CancelFunc // nil for a process that does not die
+	dead      context.Context
 }
 
 func (a *actor) Do(ctx context.Context, req ledger.Request) (ledger.Reply, error) {
@@ -71,20 +71,20 @@ func enter[T any](a *actor, perform func() (T, error)) (T, error) {
 	if a.dead.Err() != nil {
 		return nothing, errKilled
 	}
-	e := &entrance{actor: a, ready: make(chan fate)}
-	t := a.theatre
+	e := &waitingCall{actor: a, ready: make(chan fault)}
+	t := a.scheduler
 	t.mu.Lock()
 	t.waiting = append(t.waiting, e)
 	t.arrived.Signal()
 	t.mu.Unlock()
-	fate := <-e.ready
-	defer func() { e.ready <- fate }()
-	if fate == diesBefore {
+	fault := <-e.ready
+	defer func() { e.ready <- fault }()
+	if fault == diesBefore {
 		a.kill()
 		return nothing, errKilled
 	}
 	value, err := perform()
-	if fate == diesAfter {
+	if fault == diesAfter {
 		a.kill()
 		return nothing, errKilled
 	}
@@ -94,7 +94,7 @@ func enter[T any](a *actor, perform func() (T, error)) (T, error) {
 // play lets processes move units and die, while units are sold and returned, and checks the
 // promises after every call.
 func play(f *fixture, seed uint64) {
-	t := &theatre{fixture: f, random: rand.New(rand.NewPCG(seed, 2)), proofs: make(map[*proof]struct{})}
+	t := &scheduler{fixture: f, random: rand.New(rand.NewPCG(seed, 2)), proofs: make(map[*proof]struct{})}
 	t.arrived = sync.NewCond(&t.mu)
 	t.start(func(random *rand.Rand) { t.trade(random) })
 	for range processes {
@@ -116,7 +116,7 @@ func play(f *fixture, seed uint64) {
 }
 
 // start runs an actor's part with its own random source.
-func (t *theatre) start(part func(*rand.Rand)) {
+func (t *scheduler) start(part func(*rand.Rand)) {
 	random := rand.New(rand.NewPCG(t.random.Uint64(), t.random.Uint64()))
 	t.actors++
 	go func() {
@@ -128,16 +128,16 @@ func (t *theatre) start(part func(*rand.Rand)) {
 	}()
 }
 
-func (t *theatre) actor(mortal bool) *actor {
-	a := &actor{Ledger: t.ledger, theatre: t, dead: context.Background()}
-	if mortal {
+func (t *scheduler) actor(dyingWriter bool) *actor {
+	a := &actor{Ledger: t.ledger, scheduler: t, dead: context.Background()}
+	if dyingWriter {
 		a.dead, a.kill = context.WithCancel(context.Background())
 	}
 	return a
 }
 
 // direct gives turns until every part has ended.
-func (t *theatre) direct() {
+func (t *scheduler) direct() {
 	for {
 		t.mu.Lock()
 		for len(t.waiting) == 0 && t.actors > 0 {
@@ -154,7 +154,7 @@ func (t *theatre) direct() {
 		t.mu.Unlock()
 		next := passes
 		if e.actor.kill != nil && t.random.IntN(killOneIn) == 0 {
-			next = diesBefore + fate(t.random.IntN(2))
+			next = diesBefore + fault(t.random.IntN(2))
 		}
 		e.ready <- next
 		<-e.ready
@@ -163,7 +163,7 @@ func (t *theatre) direct() {
 }
 
 // moves runs one process. After it was killed, it runs the next one.
-func (t *theatre) moves(random *rand.Rand) {
+func (t *scheduler) moves(random *rand.Rand) {
 	var me *actor
 	var mover *transfer.Mover
 	for range movesEach {
@@ -185,14 +185,14 @@ func (t *theatre) moves(random *rand.Rand) {
 	}
 }
 
-func (t *theatre) unlessKilled(me *actor, err error) {
+func (t *scheduler) unlessKilled(me *actor, err error) {
 	if err != nil && me.dead.Err() == nil {
 		t.Errorf("a process that lives met %v", err)
 	}
 }
 
 // prove runs Prove, and compares the result with the fewest unsold units during the call.
-func (t *theatre) prove(me *actor, mover *transfer.Mover) {
+func (t *scheduler) prove(me *actor, mover *transfer.Mover) {
 	p := &proof{lowest: math.MaxInt64}
 	t.mu.Lock()
 	t.proofs[p] = struct{}{}
@@ -217,7 +217,7 @@ func (t *theatre) prove(me *actor, mover *transfer.Mover) {
 }
 
 // trade sells and returns units, and changes the stock.
-func (t *theatre) trade(random *rand.Rand) {
+func (t *scheduler) trade(random *rand.Rand) {
 	type sold struct {
 		shard int
 		order ledger.ReleaseOrder
@@ -255,7 +255,7 @@ func (t *theatre) trade(random *rand.Rand) {
 
 // check tests that units are conserved, that units in transit equal the open records that have
 // not arrived, and that no shard was closed.
-func (t *theatre) check() {
+func (t *scheduler) check() {
 	t.Helper()
 	shards := make([]ledger.Figures, t.terms.Shards)
 	for i := range shards {

@@ -26,13 +26,13 @@ const (
 
 var errKilled = errors.New("the process was killed")
 
-// mortal lets a process make some writes, and then fails.
-type mortal struct {
+// dyingWriter lets a process make some writes, and then fails.
+type dyingWriter struct {
 	ledger.Writer
 	left int
 }
 
-func (m *mortal) Do(ctx context.Context, shard ledger.Shard, write ledger.Write) (ledger.Result, error) {
+func (m *dyingWriter) Do(ctx context.Context, shard ledger.Shard, write ledger.Write) (ledger.Result, error) {
 	if m.left == 0 {
 		return ledger.Result{}, errKilled
 	}
@@ -44,7 +44,7 @@ func (m *mortal) Do(ctx context.Context, shard ledger.Shard, write ledger.Write)
 // writes.
 func (f *fixture) dieMoving(to int, want int64, writes int) {
 	f.Helper()
-	mover := transfer.New(f.ledger, &mortal{newLanes(f.ledger), writes}, rand.Uint64)
+	mover := transfer.New(f.ledger, &dyingWriter{newLanes(f.ledger), writes}, rand.Uint64)
 	if _, err := mover.Bring(f.Context(), f.terms, f.survey(), to, want); !errors.Is(err, errKilled) {
 		f.Fatalf("a process that is killed after %d writes returned %v", writes, err)
 	}

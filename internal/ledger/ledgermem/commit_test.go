@@ -23,9 +23,9 @@ func TestCommit_UnknownOutcomeIsReadFromTheFile(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			l := still(t, newPath(t))
+			l := openUnstarted(t, newPath(t))
 			shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
-			installStill(t, l, ledger.Allotment{Shard: shard, Available: 10, Limit: 1})
+			installUnstarted(t, l, ledger.Allotment{Shard: shard, Available: 10, Limit: 1})
 			call := func(number uint64, w ledger.Write) error {
 				req := ledger.Request{Shard: shard, Call: ledger.Call{Number: number, Seen: number - 1}, Write: w}
 				return drive(l, func(r *round) error {
@@ -100,7 +100,7 @@ func unreadable(t *testing.T) *sql.DB {
 // A commit is on disk when it returns, also on a connection that replaced a failed one.
 func TestSQLiteConnections_SyncFull(t *testing.T) {
 	t.Parallel()
-	l := still(t, newPath(t))
+	l := openUnstarted(t, newPath(t))
 	shard := ledger.Shard{Product: 1, Group: 1, Epoch: 1}
 	fill(t, l, shard, 1)
 	for _, connection := range []string{"first", "second"} {
