@@ -9,12 +9,12 @@ import (
 	"seckill"
 )
 
-// maxExpiryOrders bounds the orders of one expiry message: a reader refuses
+// maxExpiryOrders bounds the orders of one expiry message. A reader refuses
 // more.
 const maxExpiryOrders = 10_000
 
-// Expiry is a message to a later self: expire these orders at that time, if
-// they are not paid by then.
+// Expiry is a delayed message of the engine to itself: expire these orders at
+// Due, if they are not paid by then.
 type Expiry struct {
 	ProductID uint32
 	Due       time.Time
@@ -29,7 +29,7 @@ type expiryBody struct {
 	Orders    []string  `json:"orders"`
 }
 
-// ExpiryKey is the key of a product's expiry messages.
+// ExpiryKey returns the key of a product's expiry messages.
 func ExpiryKey(product uint32) string { return strconv.FormatUint(uint64(product), 10) }
 
 // EncodeExpiry makes one message of orders of one product.
@@ -50,7 +50,7 @@ func (c *Codec) EncodeExpiry(e *Expiry) (Message, error) {
 	return c.Seal(ExpiryKey(e.ProductID), body), nil
 }
 
-// DecodeExpiry reads an expiry message. Its error is ErrForged, ErrForeign or
+// DecodeExpiry decodes an expiry message. Its error is ErrForged, ErrForeign or
 // ErrPoison.
 func (c *Codec) DecodeExpiry(m *Message) (Expiry, error) {
 	var body expiryBody

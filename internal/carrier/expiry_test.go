@@ -40,7 +40,7 @@ func TestCodec_DecodesTheExpiryThatItEncodes(t *testing.T) {
 	}
 }
 
-func TestCodec_RefusesAnExpiryThatThisStoreDidNotSign(t *testing.T) {
+func TestCodec_RefusesExpiriesOfOthers(t *testing.T) {
 	c := codec(t, "s1", "0123456789abcdef")
 	e := expiryOf(1)
 	m, err := c.EncodeExpiry(&e)
@@ -57,7 +57,7 @@ func TestCodec_RefusesAnExpiryThatThisStoreDidNotSign(t *testing.T) {
 	}
 }
 
-// One ring signs both kinds: neither may pass for the other.
+// One ring signs both kinds of messages. Neither may be accepted as the other.
 func TestCodec_MessageOfTheOtherKindIsPoison(t *testing.T) {
 	c := codec(t, "s1", "0123456789abcdef")
 	e := expiryOf(1)
@@ -77,7 +77,7 @@ func TestCodec_MessageOfTheOtherKindIsPoison(t *testing.T) {
 	}
 }
 
-func TestCodec_ExpiryIgnoresUnknownMembersAndRefusesBadOnes(t *testing.T) {
+func TestCodec_ExpiryIgnoresUnknownFieldsAndRefusesBadOnes(t *testing.T) {
 	c := codec(t, "s1", "0123456789abcdef")
 	const good = `{"version":1,"store":"s1","product_id":7,"due":"2026-11-16T02:30:00Z","orders":["SK01JCZ0000000000000000000AA"],"later":{"a":[1]}}`
 	for name, test := range map[string]struct {

@@ -12,21 +12,21 @@ import (
 	"seckill/internal/queue"
 )
 
-// Version is the version of the message's format. Readers ignore members that
-// they do not know, so that a member can be added without a new version.
+// Version is the version of the message format. Readers ignore unknown fields,
+// so a new field needs no new version.
 const Version = 1
 
-// maxEntries bounds the entries of one message: a reader refuses more.
+// maxEntries bounds the entries of one message. A reader refuses more.
 const maxEntries = 10_000
 
-// Why a message is not accepted. Such a message is settled and counted.
+// Reasons why a message is not accepted. Such a message is settled and counted.
 var (
 	ErrForged  = errors.New("carrier: message is not signed by this engine")
 	ErrForeign = errors.New("carrier: message is of another store")
 	ErrPoison  = errors.New("carrier: message cannot be read")
 )
 
-// Rejection is the word for one of these errors.
+// Rejection returns the name of one of these errors, for metrics and logs.
 func Rejection(err error) string {
 	switch {
 	case errors.Is(err, ErrForged):
@@ -37,24 +37,24 @@ func Rejection(err error) string {
 	return "poison"
 }
 
-// Ring signs and verifies messages; a auth.Ring is one.
+// Ring signs and verifies messages. auth.Ring implements it.
 type Ring interface {
 	Sign(message []byte) [32]byte
 	Verify(message, signature []byte) bool
 }
 
-// Codec writes and reads messages of one store.
+// Codec encodes and decodes the messages of one store.
 type Codec struct {
-	Store string // the store's own name
+	Store string // id of the store
 	Ring  Ring
 }
 
-// Key is the key of an entry's message: product and shard.
+// Key returns the key of an entry's message: product and shard.
 func Key(e *seckill.Entry) string {
 	return strconv.FormatUint(uint64(e.ProductID), 10) + "-" + strconv.Itoa(e.Shard)
 }
 
-// head begins the body of each message.
+// head is the beginning of every body.
 type head struct {
 	Version int    `json:"version"`
 	Store   string `json:"store"`
@@ -68,8 +68,8 @@ type envelope struct {
 	Entries []wireEntry `json:"entries"`
 }
 
-// wireEntry is one outbox entry. 64-bit numbers are texts, because some readers
-// of JSON keep numbers as float64.
+// wireEntry is one outbox entry. 64-bit numbers are strings, because some JSON
+// readers use float64.
 type wireEntry struct {
 	Stream     string      `json:"stream"`
 	Seq        uint64      `json:"seq,string"`
@@ -94,7 +94,7 @@ type wireClaim struct {
 	Ref      string `json:"ref,omitempty"`
 }
 
-// Encode makes one message of entries of one key.
+// Encode makes one message of entries with the same key.
 func (c *Codec) Encode(deliveries []queue.Delivery) (Message, error) {
 	if len(deliveries) == 0 || len(deliveries) > maxEntries {
 		return Message{}, fmt.Errorf("carrier: a message has 1 to %d entries, not %d", maxEntries, len(deliveries))
@@ -110,14 +110,13 @@ func (c *Codec) Encode(deliveries []queue.Delivery) (Message, error) {
 	return c.Seal(Key(&deliveries[0].Entry), body), nil
 }
 
-// Seal makes a message of a body and signs it.
+// Seal makes a signed message of a body.
 func (c *Codec) Seal(key string, body []byte) Message {
 	sum := c.Ring.Sign(body)
 	return Message{Key: key, Body: body, Signature: "v1," + base64.StdEncoding.EncodeToString(sum[:])}
 }
 
-// open verifies a message's signature and reads its body. It knows the version
-// and this store.
+// open verifies a message's signature, version and store, and decodes its body.
 func (c *Codec) open(m *Message, body interface{ header() *head }) error {
 	const scheme = "v1,"
 	if len(m.Body) == 0 {
@@ -142,7 +141,7 @@ func (c *Codec) open(m *Message, body interface{ header() *head }) error {
 	return nil
 }
 
-// Decode reads a message. Its error is ErrForged, ErrForeign or ErrPoison.
+// Decode decodes a message. Its error is ErrForged, ErrForeign or ErrPoison.
 func (c *Codec) Decode(m *Message) ([]queue.Delivery, error) {
 	var e envelope
 	if err := c.open(m, &e); err != nil {

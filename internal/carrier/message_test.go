@@ -66,7 +66,7 @@ func TestCodec_DecodesWhatItEncodes(t *testing.T) {
 	}
 }
 
-func TestCodec_RefusesWhatThisStoreDidNotSign(t *testing.T) {
+func TestCodec_RefusesMessagesOfOthers(t *testing.T) {
 	c := codec(t, "s1", "0123456789abcdef")
 	m, err := c.Encode([]queue.Delivery{entry(rand.New(rand.NewPCG(5, 6)), 1)})
 	if err != nil {
@@ -98,10 +98,10 @@ func TestCodec_RefusesWhatThisStoreDidNotSign(t *testing.T) {
 	}
 }
 
-// sealed signs a body as the engine would.
+// sealed signs a body like the engine.
 func sealed(c *carrier.Codec, body string) carrier.Message { return c.Seal("1-0", []byte(body)) }
 
-func TestCodec_UnknownMembersAreIgnoredAndBadOnesRefused(t *testing.T) {
+func TestCodec_IgnoresUnknownFieldsAndRefusesBadOnes(t *testing.T) {
 	c := codec(t, "s1", "0123456789abcdef")
 	const claim = `{"order_no":"SK01JCZ0000000000000000000AA","user_id":"b","quantity":1,"gift":true}`
 	wrap := func(version, entries string) string {

@@ -48,7 +48,7 @@ func MasterAway(t *testing.T, broker Broker) {
 	}
 	// A copy has to reach the worker when the master is frozen. Which entries the
 	// relay has read by then is chance: it is tried until one was of that master.
-	asked := func() bool { return strings.Contains(s.engines[0].Log(), "outbox does not say") }
+	asked := func() bool { return strings.Contains(s.engines[0].Log(), "outbox did not answer") }
 	for range awayTries {
 		holds("the relay holds nothing", func(claims float64) bool { return claims == 0 })
 		broker.Pause()

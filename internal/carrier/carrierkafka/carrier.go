@@ -1,8 +1,12 @@
 // Package carrierkafka carries outbox entries over a Kafka topic.
 //
 // One client per process joins the consumer group and feeds all callers of
-// Receive. It joins with the first Receive: a process that only publishes owns
-// no partitions.
+// Receive. It joins with the first Receive, so a process that only publishes
+// owns no partitions.
+//
+//   - carrier.go: the port; consumer.go: one membership of the group
+//   - partition.go: settled messages of a partition; commit.go: commits of offsets
+//   - compressed.go: refusal of compressed batches
 package carrierkafka
 
 import (
@@ -22,12 +26,12 @@ import (
 
 var errClosed = errors.New("kafka: the carrier is closed")
 
-// Options say which topic carries the entries.
+// Options name the topic, the group and the connection.
 type Options struct {
 	Link  kafkaclient.Options
 	Topic string
 	Group string
-	// Create has a missing topic created with Partitions and Replicas.
+	// Create creates a missing topic with Partitions and Replicas.
 	Create               bool
 	Partitions, Replicas int
 	Logger               *slog.Logger
@@ -48,8 +52,8 @@ type Carrier struct {
 
 var _ carrier.Carrier = (*Carrier)(nil)
 
-// Open checks the topic, its partitions and the rights on the group. It waits
-// for the broker no longer than the context lives.
+// Open checks the topic, its partitions and the permissions on the group. It
+// waits for the broker until the context ends.
 func Open(ctx context.Context, opt Options) (*Carrier, error) {
 	topic, err := kafkaclient.OpenTopic(ctx, opt.Link, kafkaclient.TopicOptions{
 		Name: opt.Topic, Create: opt.Create, Partitions: opt.Partitions, Replicas: opt.Replicas, NoCompression: true,
@@ -66,8 +70,8 @@ func Open(ctx context.Context, opt Options) (*Carrier, error) {
 	return c, nil
 }
 
-// checkGroup returns an error if the user has no rights on the group. Other
-// errors are those of an outage, which a carrier outlives.
+// checkGroup returns an error if the user has no permission on the group. It
+// ignores other errors, which may be an outage.
 func (c *Carrier) checkGroup(ctx context.Context) error {
 	_, err := c.topic.Committed(ctx, c.opt.Group)
 	if errors.Is(err, kerr.GroupAuthorizationFailed) {
@@ -76,7 +80,7 @@ func (c *Carrier) checkGroup(ctx context.Context) error {
 	return nil
 }
 
-// setup is an error that waiting does not mend.
+// setup marks an error that waiting does not fix.
 func setup(err error) error {
 	if kafkaclient.Permanent(err) {
 		return fmt.Errorf("%w: %w", carrier.ErrSetup, err)
@@ -84,8 +88,8 @@ func setup(err error) error {
 	return err
 }
 
-// Publish returns nil when the broker and all its in-sync replicas have stored
-// the messages. After an error they may still arrive some seconds later.
+// Publish returns nil when the broker and all in-sync replicas have stored the
+// messages. After an error they may still arrive some seconds later.
 func (c *Carrier) Publish(ctx context.Context, messages []carrier.Message) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -105,11 +109,11 @@ func (c *Carrier) Publish(ctx context.Context, messages []carrier.Message) error
 	return err
 }
 
-// MaxBytes follows the topic's max.message.bytes.
+// MaxBytes returns the topic's max.message.bytes.
 func (c *Carrier) MaxBytes() int { return c.topic.MaxBytes() }
 
-// Receive waits for messages. While the broker is away it waits as well, until
-// its context ends.
+// Receive waits for messages until its context ends, also while the broker is
+// away.
 func (c *Carrier) Receive(ctx context.Context, most int) ([]carrier.Delivery, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -135,7 +139,7 @@ func (c *Carrier) Receive(ctx context.Context, most int) ([]carrier.Delivery, er
 	}
 }
 
-// join returns the consumer, which it makes where there is none.
+// join returns the consumer, and makes one if there is none.
 func (c *Carrier) join() (*consumer, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,8 +156,8 @@ func (c *Carrier) join() (*consumer, error) {
 	return c.consumer, nil
 }
 
-// retire has a consumer leave, if it is still the present one. The next Receive
-// makes another.
+// retire makes a consumer leave the group, if it is still the present one. The
+// next Receive makes another.
 func (c *Carrier) retire(old *consumer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -162,13 +166,13 @@ func (c *Carrier) retire(old *consumer) {
 	}
 	c.consumer = nil
 	c.tasks.Go(func() {
-		if err := old.leave(context.Background()); err != nil { // bounded by itself
+		if err := old.leave(context.Background()); err != nil { // it has its own timeout
 			c.opt.Logger.Debug("kafka: leave the group", "topic", c.opt.Topic, "error", err)
 		}
 	})
 }
 
-// present is the consumer, or nil.
+// present returns the consumer, or nil.
 func (c *Carrier) present() *consumer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -176,7 +180,7 @@ func (c *Carrier) present() *consumer {
 }
 
 // Done settles deliveries and returns at once. The offsets are committed within
-// a second, and with Close. After a crash, or an outage of the broker, messages
+// a second, and by Close. After a crash, or an outage of the broker, messages
 // that were settled shortly before may come again.
 func (c *Carrier) Done(_ context.Context, deliveries []carrier.Delivery) error {
 	if now := c.present(); now != nil {
@@ -185,9 +189,9 @@ func (c *Carrier) Done(_ context.Context, deliveries []carrier.Delivery) error {
 	return nil
 }
 
-// Again keeps the deliveries in this process and returns them from Receive after
-// some seconds. Other messages of their partitions pass them. If the process
-// dies or leaves the group, they come to another member.
+// Again keeps the deliveries in this process, and Receive returns them after
+// some seconds. Other messages of their partitions do not wait. If the process
+// dies or leaves the group, another member gets them.
 func (c *Carrier) Again(_ context.Context, deliveries []carrier.Delivery) error {
 	if now := c.present(); now != nil {
 		now.again(deliveries)
@@ -198,7 +202,7 @@ func (c *Carrier) Again(_ context.Context, deliveries []carrier.Delivery) error 
 // Ping reports whether the broker answers and all partitions have a leader.
 func (c *Carrier) Ping(ctx context.Context) error { return c.topic.Ping(ctx) }
 
-// Close commits what is settled, and leaves the group.
+// Close commits settled messages, and leaves the group.
 func (c *Carrier) Close(ctx context.Context) error {
 	c.mu.Lock()
 	first, last := !c.isClosed, c.consumer

@@ -19,7 +19,7 @@ const (
 	commitTimeout = 5 * time.Second
 )
 
-// commitLoop tells the broker what is settled.
+// commitLoop commits the settled offsets regularly.
 func (c *consumer) commitLoop(ctx context.Context) {
 	tick := time.NewTicker(commitEvery)
 	defer tick.Stop()
@@ -39,8 +39,8 @@ func (c *consumer) commitLoop(ctx context.Context) {
 	}
 }
 
-// endIfOutdated has receivers make another consumer if the topic was deleted and
-// created again, which franz-go does not follow.
+// endIfOutdated ends the consumer if the topic was deleted and created again,
+// which franz-go does not follow. Receivers then make another one.
 func (c *consumer) endIfOutdated() {
 	if c.topic.ID() == c.id {
 		return
@@ -51,8 +51,8 @@ func (c *consumer) endIfOutdated() {
 	c.signal()
 }
 
-// commit tells the broker the positions of partitions, nil for all that are
-// owned. What it could not commit is tried again with the next one.
+// commit commits the positions of partitions; nil means all owned ones. A later
+// commit repeats failed ones.
 func (c *consumer) commit(ctx context.Context, numbers []int32) error {
 	c.committing.Lock()
 	defer c.committing.Unlock()
@@ -72,7 +72,7 @@ func (c *consumer) commit(ctx context.Context, numbers []int32) error {
 	return kafkaclient.Explain(failed)
 }
 
-// positions are the offsets that the broker does not know yet.
+// positions returns the offsets that are not committed yet.
 func (c *consumer) positions(numbers []int32) map[int32]kgo.EpochOffset {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,8 +81,9 @@ func (c *consumer) positions(numbers []int32) map[int32]kgo.EpochOffset {
 		if numbers != nil && !slices.Contains(numbers, number) {
 			continue
 		}
-		// Without an epoch, an offset above the log's end is out of range and the log
-		// is read from its beginning. With one, it would be read from its end.
+		// Without an epoch, an offset above the end of the log is out of range,
+		// and the log is read from its beginning. With an epoch, it would be
+		// read from its end.
 		if offset, ok := p.position(); ok && offset != p.committed {
 			offsets[number] = kgo.EpochOffset{Epoch: -1, Offset: offset}
 		}
@@ -90,7 +91,7 @@ func (c *consumer) positions(numbers []int32) map[int32]kgo.EpochOffset {
 	return offsets
 }
 
-// committed remembers what the broker has accepted.
+// committed records the offsets that the broker has accepted.
 func (c *consumer) committed(answer *kmsg.OffsetCommitResponse, offsets map[int32]kgo.EpochOffset) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,12 +9,12 @@ import (
 	"seckill/internal/carrier"
 )
 
-// refuseCompressed reads no compressed batch. The engine sends none, and a few
-// kilobytes of somebody else's can be gigabytes in memory. A batch of zeros
+// refuseCompressed refuses compressed batches. The engine sends none. A few
+// kilobytes from another sender could be gigabytes in memory: a batch of zeros
 // shrinks by a factor of ten thousand.
 type refuseCompressed struct{}
 
-// Decompress has the client stop before the batch. Then skip passes it.
+// Decompress makes the client stop before the batch. Then skip moves past it.
 func (refuseCompressed) Decompress(src []byte, codec kgo.CompressionCodecType) ([]byte, error) {
 	if codec == kgo.CodecNone {
 		return src, nil
@@ -22,9 +22,9 @@ func (refuseCompressed) Decompress(src []byte, codec kgo.CompressionCodecType) (
 	return nil, kgo.ErrMaxDecompress
 }
 
-// begin notes where reading begins, and finds out where that is the log's
-// beginning: the client sets no offset of a partition of which it does not know
-// one (skip).
+// begin records where reading begins. If the offset is unknown, it looks up the
+// beginning of the log: skip can only set offsets of partitions with a known
+// one.
 func (c *consumer) begin(ctx context.Context, offsets map[string]map[int32]kgo.Offset) (map[string]map[int32]kgo.Offset, error) {
 	of := offsets[c.topic.Name()]
 	var unknown []int32
@@ -54,9 +54,9 @@ func (c *consumer) begin(ctx context.Context, offsets map[string]map[int32]kgo.O
 	return offsets, nil
 }
 
-// skip passes batches that are not read. Each counts as one message without a
-// body, so that its receiver rejects and settles it. It is called while a
-// rebalance is blocked.
+// skip moves past batches that are not read. Each counts as one message without
+// a body, which its receiver rejects and settles. Call it while a rebalance is
+// blocked.
 func (c *consumer) skip(fetches kgo.Fetches) {
 	c.mu.Lock()
 	skipped := false
@@ -80,17 +80,18 @@ func (c *consumer) skip(fetches kgo.Fetches) {
 	if !skipped {
 		return
 	}
-	// Setting offsets drops what the client has fetched and not returned. An error
-	// like this one of another partition may be among that, and such a partition
-	// stays stopped. So all partitions are set. The client ignores an offset that
-	// it has already, hence another one first, from which nothing is returned.
+	// SetOffsets drops messages that the client has fetched and not returned.
+	// They may include the same error of another partition, which would then
+	// stay stopped. So the offsets of all partitions are set. The client
+	// ignores an offset that it already has, so another one is set first. No
+	// message is read from that one.
 	c.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{c.topic.Name(): other})
 	c.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{c.topic.Name(): next})
 }
 
-// wakeFetching starts the client's fetch loops that have stopped although they
-// should run. Setting offsets ends a session of fetches and begins the next one.
-// A loop of the first session that starts late finds its session ended, and then
-// forgets that it was asked to run again (kgo: loopFetch, hardFinish). Nothing
-// is paused here, so resuming nothing only starts the loops.
+// wakeFetching starts fetch loops of the client that have stopped by mistake.
+// SetOffsets ends a session of fetches and begins the next one. A loop of the
+// old session that starts late finds its session ended, and forgets the request
+// to run again (kgo: loopFetch, hardFinish). Nothing is paused here, so this
+// only starts the loops.
 func (c *consumer) wakeFetching() { c.client.ResumeFetchPartitions(nil) }

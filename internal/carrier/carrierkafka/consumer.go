@@ -17,24 +17,24 @@ import (
 	"seckill/internal/client/kafkaclient"
 )
 
-// The membership. A dead process loses its partitions after sessionTimeout;
-// Kafka's default of 45 s would stall them too long.
+// Timeouts of the membership. A dead process loses its partitions after
+// sessionTimeout. Kafka's default of 45 s would delay their orders too long.
 const (
 	sessionTimeout    = 8 * time.Second
 	heartbeatInterval = 2 * time.Second
 	rebalanceTimeout  = 20 * time.Second
-	// An engine that stops waits some seconds for its brokers: the last commit and
-	// the leaving fit in.
+	// An engine that stops waits some seconds for its brokers. The last commit
+	// and leaving the group fit into that time.
 	lastCommitTimeout = 2 * time.Second
 	leaveTimeout      = time.Second
 )
 
 // Bounds of memory. Fetching stops while one of them is reached: maxReady
-// messages that nobody has taken, maxHeld messages or heldBytes that are not
-// settled, maxTracked messages from the first unsettled one of each partition
-// on. The client itself buffers one fetch per broker. Batches are not
-// decompressed, so a fetch takes memory by its size: at most 25 times as much,
-// if somebody writes empty records.
+// messages that no receiver has taken, maxHeld unsettled messages or heldBytes
+// of them, and maxTracked messages from the first unsettled one of each
+// partition. The client itself buffers one fetch per broker. Batches are not
+// decompressed, so a fetch takes at most 25 times its size in memory, if
+// another sender writes empty records.
 const (
 	maxReady       = 1000
 	maxHeld        = 16_384
@@ -46,13 +46,14 @@ const (
 	fetchWait      = 500 * time.Millisecond
 )
 
-// againAfter is when a message that was given back comes again.
+// againAfter is the delay after which a message comes again that was given
+// back.
 const againAfter = 3 * time.Second
 
-// errorPause slows a loop of polls that only return errors.
+// errorPause is the pause after a poll that returned only errors.
 const errorPause = 200 * time.Millisecond
 
-// delivery is the handle of a message that was fetched.
+// delivery is the handle of a fetched message.
 type delivery struct {
 	message carrier.Message
 	from    *partition
@@ -65,29 +66,29 @@ type delivery struct {
 type consumer struct {
 	client *kgo.Client
 	topic  *kafkaclient.Topic
-	id     [16]byte // of the topic when the consumer joined
+	id     [16]byte // id of the topic when the consumer joined
 	log    *slog.Logger
 
 	cancel context.CancelFunc
 	loops  sync.WaitGroup
 	end    func() error // finish, once
 
-	// committing is held from reading offsets to the broker's answer, so that an
-	// older commit never follows a newer one.
+	// committing is held from reading the offsets to the broker's answer, so
+	// that an older commit never follows a newer one.
 	committing sync.Mutex
 
 	mu      sync.Mutex
 	owned   map[int32]*partition
 	ready   []*delivery
-	held    int           // messages that are not settled
-	bytes   int           // of them
+	held    int           // unsettled messages
+	bytes   int           // bytes of unsettled messages
 	tracked int           // slots of all partitions
 	changed chan struct{} // closed and replaced when ready grows or the consumer ends
 	room    chan struct{} // wakes the poll loop
 	ended   bool
 }
 
-// newConsumer begins to join the group and to fetch. It needs no broker yet.
+// newConsumer starts to join the group and to fetch. It needs no broker yet.
 func newConsumer(link kafkaclient.Options, topic *kafkaclient.Topic, group string, log *slog.Logger) (*consumer, error) {
 	c := &consumer{
 		topic: topic, id: topic.ID(), log: log,
@@ -99,11 +100,12 @@ func newConsumer(link kafkaclient.Options, topic *kafkaclient.Topic, group strin
 		kgo.ConsumerGroup(group), kgo.ConsumeTopics(topic.Name()), kgo.Balancers(kgo.CooperativeStickyBalancer()),
 		kgo.SessionTimeout(sessionTimeout), kgo.HeartbeatInterval(heartbeatInterval), kgo.RebalanceTimeout(rebalanceTimeout),
 		kgo.ConsumeStartOffset(kgo.NewOffset().AtStart()),
-		// A log that was lost is read from its beginning: all in it is new.
+		// A log that was lost is read from its beginning: all its messages are
+		// new.
 		kgo.ConsumeResetOffset(kgo.NewOffset().AtStart()),
 		kgo.FetchMaxBytes(fetchBytes), kgo.FetchMaxPartitionBytes(partitionBytes), kgo.FetchMaxWait(fetchWait),
 		kgo.WithDecompressor(refuseCompressed{}),
-		// A rebalance waits until fetched messages are added, which takes no time.
+		// A rebalance waits only until fetched messages are added.
 		kgo.DisableAutoCommit(), kgo.BlockRebalanceOnPoll(),
 		kgo.AdjustFetchOffsetsFn(c.begin), kgo.OnPartitionsAssigned(c.assigned), kgo.OnPartitionsRevoked(c.revoked), kgo.OnPartitionsLost(c.lost))
 	if err != nil {
@@ -127,12 +129,12 @@ func (c *consumer) poll(ctx context.Context) {
 		failed := c.report(fetches)
 		c.client.AllowRebalance()
 		if failed && fetches.Empty() {
-			_ = background.Pause(ctx, errorPause) // the loop looks at ctx
+			_ = background.Pause(ctx, errorPause) // the loop checks ctx
 		}
 	}
 }
 
-// waitForRoom is false when the context has ended.
+// waitForRoom returns false when the context has ended.
 func (c *consumer) waitForRoom(ctx context.Context) bool {
 	for ctx.Err() == nil {
 		c.mu.Lock()
@@ -162,8 +164,8 @@ func (c *consumer) add(fetches kgo.Fetches) {
 	}
 }
 
-// addMessage makes a message ready that takes the offsets from one up to
-// another. The caller holds mu.
+// addMessage makes a message ready that covers the offsets from offset up to
+// next. The caller holds mu.
 func (c *consumer) addMessage(number int32, offset, next int64, message carrier.Message) {
 	p := c.owned[number]
 	if p == nil {
@@ -182,7 +184,7 @@ func (c *consumer) addMessage(number int32, offset, next int64, message carrier.
 	c.ready = append(c.ready, d)
 }
 
-// hold counts messages of a partition that are not settled. The caller holds mu.
+// hold counts unsettled messages of a partition. The caller holds mu.
 func (c *consumer) hold(p *partition, messages, bytes int) {
 	p.held += messages
 	p.bytes += bytes
@@ -190,9 +192,8 @@ func (c *consumer) hold(p *partition, messages, bytes int) {
 	c.bytes += bytes
 }
 
-// messageOf copies what a message needs of its record. A record is a part of its
-// whole batch, which would stay in memory with it: headers of others too, which
-// nobody counts.
+// messageOf copies the used parts of a record. A record shares memory with its
+// whole batch, with headers of any size, which would stay in memory uncounted.
 func messageOf(r *kgo.Record) carrier.Message {
 	m := carrier.Message{Key: string(r.Key), Body: slices.Clone(r.Value)}
 	for _, h := range r.Headers {
@@ -203,8 +204,8 @@ func messageOf(r *kgo.Record) carrier.Message {
 	return m
 }
 
-// report logs errors of a fetch and says whether there was one. The client goes
-// on by itself.
+// report logs the errors of a fetch and reports whether there was one. The
+// client continues by itself.
 func (c *consumer) report(fetches kgo.Fetches) bool {
 	failed := false
 	fetches.EachError(func(_ string, number int32, err error) {
@@ -226,7 +227,7 @@ func (c *consumer) signal() {
 	c.changed = make(chan struct{})
 }
 
-// wakePoll has the poll loop look for room again.
+// wakePoll makes the poll loop check again for room.
 func (c *consumer) wakePoll() {
 	select {
 	case c.room <- struct{}{}:
@@ -234,14 +235,14 @@ func (c *consumer) wakePoll() {
 	}
 }
 
-// take returns at most so many messages that are ready. If there are none, the
-// channel is closed when that may have changed, or ended is true.
+// take returns at most most ready messages. If there are none, the channel
+// closes when that may have changed, or ended is true.
 func (c *consumer) take(most int) (got []carrier.Delivery, changed <-chan struct{}, ended bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := 0
 	for ; n < len(c.ready) && len(got) < most; n++ {
-		if d := c.ready[n]; !d.settled { // one that was given back may be settled since
+		if d := c.ready[n]; !d.settled { // a message that was given back may be settled meanwhile
 			got = append(got, carrier.Delivery{Message: d.message, Handle: d})
 		}
 	}
@@ -253,7 +254,7 @@ func (c *consumer) take(most int) (got []carrier.Delivery, changed <-chan struct
 	return got, c.changed, c.ended
 }
 
-// settle settles deliveries. Those of partitions that were lost are ignored.
+// settle settles deliveries. It ignores those of lost partitions.
 func (c *consumer) settle(deliveries []carrier.Delivery) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -269,8 +270,8 @@ func (c *consumer) settle(deliveries []carrier.Delivery) {
 	c.wakePoll()
 }
 
-// again makes deliveries ready after some seconds. They stay here: Kafka cannot
-// take a message back.
+// again makes deliveries ready after some seconds. They stay in this process,
+// because Kafka cannot take a message back.
 func (c *consumer) again(deliveries []carrier.Delivery) {
 	back := make([]*delivery, 0, len(deliveries))
 	for i := range deliveries {
@@ -291,7 +292,7 @@ func (c *consumer) again(deliveries []carrier.Delivery) {
 	})
 }
 
-// assigned begins to track partitions that this process owns now.
+// assigned starts to track partitions that this process now owns.
 func (c *consumer) assigned(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -303,8 +304,8 @@ func (c *consumer) assigned(_ context.Context, _ *kgo.Client, partitions map[str
 	}
 }
 
-// revoked commits and gives up partitions that get another owner when it
-// returns. Their unsettled messages come to the new owner.
+// revoked commits and gives up partitions. When it returns, they get another
+// owner, who gets their unsettled messages.
 func (c *consumer) revoked(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
 	numbers := partitions[c.topic.Name()]
 	if len(numbers) == 0 {
@@ -318,7 +319,7 @@ func (c *consumer) revoked(_ context.Context, _ *kgo.Client, partitions map[stri
 	c.giveUp(numbers)
 }
 
-// lost gives up partitions that have another owner already.
+// lost gives up partitions that already have another owner.
 func (c *consumer) lost(_ context.Context, _ *kgo.Client, partitions map[string][]int32) {
 	c.giveUp(partitions[c.topic.Name()])
 }
@@ -343,9 +344,9 @@ func (c *consumer) drop(p *partition) {
 	c.wakePoll()
 }
 
-// leave commits what is settled, gives back the rest and leaves the group. It
-// returns with the context, and goes on leaving by itself for a bounded time.
-// A second call waits for the first.
+// leave commits settled messages, gives back the others and leaves the group.
+// It returns when the context ends, and continues in the background for a
+// bounded time. A second call waits for the first.
 func (c *consumer) leave(ctx context.Context) error {
 	c.mu.Lock()
 	c.ended = true
@@ -357,7 +358,7 @@ func (c *consumer) leave(ctx context.Context) error {
 	return nil
 }
 
-// finish is what leave does, once.
+// finish does the work of leave, once.
 func (c *consumer) finish() error {
 	c.cancel()
 	c.loops.Wait()
@@ -374,7 +375,7 @@ func (c *consumer) finish() error {
 	c.mu.Unlock()
 	ctx, cancel = context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
-	_ = c.client.LeaveGroupContext(ctx) // without it the session times out
+	_ = c.client.LeaveGroupContext(ctx) // otherwise the session times out
 	c.client.CloseAllowingRebalance()
 	if err != nil {
 		return fmt.Errorf("the last commit failed, settled messages may come again: %w", err)

@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// partition tracks which messages of one partition are settled, while this
-// process owns it. Kafka remembers one offset per group and partition: all below
+// partition tracks the settled messages of one partition, while this process
+// owns it. Kafka stores one offset per group and partition: all messages below
 // it are settled. Messages are settled in any order, so the settled ones above
-// the first unsettled one are remembered here only.
+// the first unsettled one are only known here.
 type partition struct {
 	number int32
-	// lost says that the partition has another owner, or that its log was set
-	// back. Messages of it are no longer settled here.
+	// lost means that the partition has another owner, or that its log was set
+	// back. Its messages can no longer be settled here.
 	lost      bool
-	first     int64  // where reading began; -1 if that is not known
-	unsettled []slot // in order of offsets, from the first unsettled one on
+	first     int64  // where reading began; -1 if unknown
+	unsettled []slot // slots in order, from the first unsettled one
 	last      int64  // offset of the newest message; -1 before the first
-	committed int64  // what the broker was told last; -1 for nothing
-	held      int    // messages that are not settled
-	bytes     int    // of them
+	committed int64  // last committed position; -1 if none
+	held      int    // unsettled messages
+	bytes     int    // bytes of unsettled messages
 }
 
 type slot struct {
@@ -31,19 +31,19 @@ func newPartition(number int32) *partition {
 	return &partition{number: number, first: -1, last: -1, committed: -1}
 }
 
-// isSetBack reports whether a message stands at or below an earlier one: the
-// log was lost and began again.
+// isSetBack reports whether a message is at or below an earlier one: then the
+// log was lost and started again.
 func (p *partition) isSetBack(offset int64) bool { return offset <= p.last }
 
-// add appends a message, which is not settled. The position behind it is next.
-// Offsets may have gaps.
+// add appends an unsettled message. next is the position after it. Offsets may
+// have gaps.
 func (p *partition) add(offset, next int64) {
 	p.unsettled = append(p.unsettled, slot{offset: offset})
 	p.last = next - 1
 }
 
-// settle settles a message. It returns how many messages at its beginning
-// are settled and were removed from it.
+// settle settles a message. It removes settled messages from the beginning, and
+// returns their number.
 func (p *partition) settle(offset int64) int {
 	i, found := slices.BinarySearchFunc(p.unsettled, offset, func(s slot, offset int64) int { return cmp.Compare(s.offset, offset) })
 	if !found {
@@ -54,11 +54,11 @@ func (p *partition) settle(offset int64) int {
 	for n < len(p.unsettled) && p.unsettled[n].settled {
 		n++
 	}
-	p.unsettled = p.unsettled[n:] // append moves the rest when the array is used up
+	p.unsettled = p.unsettled[n:] // append frees the rest when the array is full
 	return n
 }
 
-// next is the offset that is read next; -1 if that is not known.
+// next returns the next offset to read, or -1 if it is unknown.
 func (p *partition) next() int64 {
 	if p.last < 0 {
 		return p.first
@@ -66,8 +66,8 @@ func (p *partition) next() int64 {
 	return p.last + 1
 }
 
-// position is the offset below which all are settled. It is false before the
-// first message.
+// position returns the offset below which all messages are settled. It returns
+// false before the first message.
 func (p *partition) position() (int64, bool) {
 	if len(p.unsettled) > 0 {
 		return p.unsettled[0].offset, true

@@ -37,10 +37,10 @@ func TestPartition_PositionIsTheFirstUnsettled(t *testing.T) {
 	}
 }
 
-func TestPartition_PositionPassesABatchThatIsNotRead(t *testing.T) {
+func TestPartition_PositionSkipsARefusedBatch(t *testing.T) {
 	p := newPartition(0)
 	p.add(5, 6)
-	p.add(6, 10) // one message stands for the batch
+	p.add(6, 10) // one message represents the batch
 	p.add(10, 11)
 	for _, s := range []struct{ settle, position int64 }{{5, 6}, {10, 6}, {6, 11}} {
 		p.settle(s.settle)
@@ -61,7 +61,7 @@ func TestDecompressor_RefusesCompressedBatches(t *testing.T) {
 	}
 }
 
-func TestPartition_AnyOrderEndsBehindTheLast(t *testing.T) {
+func TestPartition_AnyOrderOfSettlingEndsAfterTheLast(t *testing.T) {
 	const n = 1000
 	random := rand.New(rand.NewPCG(1, 2))
 	p := newPartition(0)
@@ -83,8 +83,8 @@ func TestPartition_AnyOrderEndsBehindTheLast(t *testing.T) {
 	}
 }
 
-// What a message keeps of its record is counted. The rest of the batch, headers of
-// any size among it, must not stay in memory.
+// Only the used parts of a record are counted. The rest of the batch, with
+// headers of any size, must not stay in memory.
 func TestMessageOf_SharesNoMemoryWithTheRecord(t *testing.T) {
 	r := &kgo.Record{Key: []byte("key"), Value: []byte("body"), Headers: []kgo.RecordHeader{{Key: carrier.SignatureHeader, Value: []byte("sum")}}}
 	m := messageOf(r)

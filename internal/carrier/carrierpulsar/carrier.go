@@ -1,8 +1,8 @@
 // Package carrierpulsar carries outbox entries and delayed messages over Pulsar
 // topics.
 //
-// One subscription per process feeds all callers of Receive. It begins with the
-// first Receive: a process that only publishes gets no messages.
+// One subscription per process feeds all callers of Receive. It starts with the
+// first Receive, so a process that only publishes gets no messages.
 package carrierpulsar
 
 import (
@@ -18,7 +18,7 @@ import (
 	"seckill/internal/client/pulsarclient"
 )
 
-// Options say which topic carries the messages.
+// Options name the topic, the subscription and the connection.
 type Options struct {
 	Link   pulsarclient.Options
 	Topic  string // of public/default
@@ -26,8 +26,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Carrier implements carrier.Carrier and carrier.Delayer. Its subscription begins
-// with the first Receive.
+// Carrier implements carrier.Carrier and carrier.Delayer. Its subscription
+// starts with the first Receive.
 type Carrier struct {
 	client *pulsarclient.Client
 	topic  *pulsarclient.Topic
@@ -43,16 +43,16 @@ var (
 	_ carrier.Delayer = (*Carrier)(nil)
 )
 
-// Open checks the topic and makes the subscription, from the earliest message
-// on. It waits for the broker no longer than the context lives. Delayed messages
-// need a topic of their own.
+// Open checks the topic and creates the subscription at the earliest message.
+// It waits for the broker until the context ends. Delayed messages need their
+// own topic.
 func Open(ctx context.Context, opt Options) (*Carrier, error) {
 	client := opt.Link.NewClient(opt.Logger)
 	c := &Carrier{client: client, group: opt.Group, inbox: newInbox()}
 	var err error
 	if c.topic, err = client.OpenTopic(ctx, opt.Topic); err == nil {
-		// The broker keeps messages for the subscription from then on, and refuses it
-		// now if it ever does.
+		// From now on the broker keeps messages for the subscription. If it
+		// refuses the subscription, it does so now.
 		err = background.Retry(ctx, establishPause, pulsarclient.IsSetup, func() error { return c.topic.Establish(ctx, c.options()) })
 	}
 	if err == nil {
@@ -64,16 +64,17 @@ func Open(ctx context.Context, opt Options) (*Carrier, error) {
 		_ = c.topic.Close(closing) // the first error is the one to report
 	}
 	_ = client.Close(closing)
-	if pulsarclient.IsSetup(err) { // an operator has to mend it
+	if pulsarclient.IsSetup(err) { // an operator has to fix it
 		err = fmt.Errorf("%w: %w", carrier.ErrSetup, err)
 	}
 	return nil, err
 }
 
 const (
-	// refusedTimeout bounds the end of a carrier that cannot be opened.
+	// refusedTimeout bounds closing a carrier that cannot be opened.
 	refusedTimeout = time.Second
-	// establishPause is the wait between two attempts to make the subscription.
+	// establishPause is the pause between two attempts to create the
+	// subscription.
 	establishPause = 200 * time.Millisecond
 )
 
@@ -81,7 +82,7 @@ func (c *Carrier) options() pulsarclient.SubscriptionOptions {
 	return pulsarclient.SubscriptionOptions{Name: c.group, Inbox: c.inbox}
 }
 
-// joined is the subscription, which the first call makes.
+// joined returns the subscription. The first call starts it.
 func (c *Carrier) joined() *pulsarclient.Subscription {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -97,8 +98,8 @@ func (c *Carrier) Publish(ctx context.Context, messages []carrier.Message) error
 	return c.publish(ctx, messages, time.Time{})
 }
 
-// PublishAt returns nil when the broker has stored the message. Pulsar delivers
-// it up to a second early, by its default, or late.
+// PublishAt returns nil when the broker has stored the message. By default,
+// Pulsar delivers it up to a second early, or late.
 func (c *Carrier) PublishAt(ctx context.Context, m carrier.Message, due time.Time) error {
 	if !due.After(time.Now()) {
 		due = time.Time{}
@@ -125,11 +126,11 @@ func (c *Carrier) publish(ctx context.Context, messages []carrier.Message, due t
 	return err
 }
 
-// MaxBytes follows the broker's maxMessageSize.
+// MaxBytes returns the broker's maxMessageSize.
 func (c *Carrier) MaxBytes() int { return c.topic.MaxBytes() }
 
-// Receive waits for messages. While the broker is away it waits as well, until
-// its context ends.
+// Receive waits for messages until its context ends, also while the broker is
+// away.
 func (c *Carrier) Receive(ctx context.Context, most int) ([]carrier.Delivery, error) {
 	s := c.joined()
 	for {
@@ -148,10 +149,10 @@ func (c *Carrier) Receive(ctx context.Context, most int) ([]carrier.Delivery, er
 	}
 }
 
-// Done returns nil when the broker has taken the acknowledgements. The broker
-// writes them down about once a second: if it crashes, those of the last second
-// may come again. Deliveries from before the topic got other partitions are
-// ignored.
+// Done returns nil when the broker has accepted the acknowledgements. The
+// broker writes them to disk about once a second: after a crash, messages of
+// the last second may come again. Deliveries from before the topic got other
+// partitions are ignored.
 func (c *Carrier) Done(ctx context.Context, deliveries []carrier.Delivery) error {
 	open := c.inbox.open(deliveries)
 	if len(open) == 0 {
@@ -167,9 +168,9 @@ func (c *Carrier) Done(ctx context.Context, deliveries []carrier.Delivery) error
 	return nil
 }
 
-// Again keeps the deliveries in this process and returns them from Receive after
-// some seconds. Other messages pass them meanwhile. If the process dies, they
-// come at once, to another.
+// Again keeps the deliveries in this process, and Receive returns them after
+// some seconds. Other messages do not wait. If the process dies, another one
+// gets them at once.
 func (c *Carrier) Again(_ context.Context, deliveries []carrier.Delivery) error {
 	c.inbox.again(c.inbox.open(deliveries))
 	return nil
@@ -178,7 +179,7 @@ func (c *Carrier) Again(_ context.Context, deliveries []carrier.Delivery) error 
 // Ping reports whether the broker answers and has the topic, or would create it.
 func (c *Carrier) Ping(ctx context.Context) error { return c.topic.Ping(ctx) }
 
-// Close gives back what is not settled, and ends the connections.
+// Close gives unsettled messages back, and closes the connections.
 func (c *Carrier) Close(ctx context.Context) error {
 	c.inbox.end()
 	c.mu.Lock()

@@ -11,10 +11,11 @@ import (
 	"seckill/internal/client/pulsarclient"
 )
 
-// Bounds of memory. No more messages are asked for while one of them is reached:
-// maxReady messages that nobody has taken, maxHeld messages or heldBytes that
-// are not settled. Messages that are on the way meanwhile may take overBytes
-// more, which is more than the engine's own can. The rest comes again later.
+// Bounds of memory. No more messages are requested while one of them is
+// reached: maxReady messages that no receiver has taken, maxHeld unsettled
+// messages or heldBytes of them. Messages that are already on the way may take
+// overBytes more, which is more than the engine's own messages need. Others
+// come again later.
 const (
 	maxReady  = 256
 	maxHeld   = 16_384
@@ -23,18 +24,19 @@ const (
 	overHeld  = 2 * maxHeld
 )
 
-// againAfter is when a message that was given back is ready again.
+// againAfter is the delay after which a message is ready again that was given
+// back.
 const againAfter = 3 * time.Second
 
 var errClosed = errors.New("pulsar: the carrier is closed")
 
-// inbox has the messages of a subscription.
+// inbox holds the messages of a subscription.
 type inbox struct {
 	mu      sync.Mutex
 	isEnded bool
 	ready   []*delivery
-	held    map[pulsarclient.MessageID]*delivery // ready or in hand
-	bytes   int                                  // of them
+	held    map[pulsarclient.MessageID]*delivery // ready, or with a receiver
+	bytes   int                                  // bytes of held
 	changed chan struct{}                        // closed and replaced when ready grows, or the inbox ends
 }
 
@@ -45,7 +47,7 @@ type delivery struct {
 	message carrier.Message
 	id      pulsarclient.MessageID
 	size    int
-	settled bool // or of no use any more
+	settled bool // or no longer valid
 }
 
 func newInbox() *inbox {
@@ -58,22 +60,24 @@ func (b *inbox) signal() {
 	b.changed = make(chan struct{})
 }
 
-// Take makes a message ready. One that is held already comes again when the
-// connection was lost. Receivers do not get it twice.
+// Take makes a message ready. After a lost connection, a message that is
+// already held comes again; receivers do not get it twice.
 //
-// Poison has neither body nor signature: it is refused as every message that
+// A poison message has neither body nor signature, and is rejected like any
+// unsigned message.
 // nobody signed.
 func (b *inbox) Take(m *pulsarclient.Message) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.isEnded {
-		return true // all of them come again
+		return true // all messages come again
 	}
 	if d := b.held[m.ID]; d != nil {
 		if d.message.Key == m.Key && bytes.Equal(d.message.Body, m.Body) {
 			return true
 		}
-		// The broker has lost its data: the earlier message is gone.
+		// The broker has lost its data, so the earlier message no longer
+		// exists.
 		b.drop(d)
 		if i := slices.Index(b.ready, d); i >= 0 {
 			b.ready = slices.Delete(b.ready, i, i+1)
@@ -93,15 +97,15 @@ func (b *inbox) Take(m *pulsarclient.Message) bool {
 	return true
 }
 
-// HasRoom reports whether more messages may be asked for.
+// HasRoom reports whether more messages may be requested.
 func (b *inbox) HasRoom() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return len(b.ready) < maxReady && len(b.held) < maxHeld && b.bytes < heldBytes
 }
 
-// take returns messages that are ready. If there are none, the channel is closed
-// when that may have changed.
+// take returns ready messages. If there are none, the channel closes when that
+// may have changed.
 func (b *inbox) take(most int) ([]carrier.Delivery, <-chan struct{}, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -111,7 +115,7 @@ func (b *inbox) take(most int) ([]carrier.Delivery, <-chan struct{}, error) {
 	var got []carrier.Delivery
 	n := 0
 	for ; n < len(b.ready) && len(got) < most; n++ {
-		if d := b.ready[n]; !d.settled { // one that was given back may be settled since
+		if d := b.ready[n]; !d.settled { // a message that was given back may be settled meanwhile
 			got = append(got, carrier.Delivery{Message: d.message, Handle: d})
 		}
 	}
@@ -129,7 +133,7 @@ func (b *inbox) drop(d *delivery) {
 	}
 }
 
-// open are the deliveries that are not settled.
+// open returns the unsettled deliveries.
 func (b *inbox) open(deliveries []carrier.Delivery) []*delivery {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -151,8 +155,8 @@ func (b *inbox) settle(deliveries []*delivery) {
 	}
 }
 
-// again makes deliveries ready after some seconds. They stay here, as with
-// Kafka: no other message waits for them.
+// again makes deliveries ready after some seconds. They stay in this process,
+// so other messages do not wait for them.
 func (b *inbox) again(deliveries []*delivery) {
 	time.AfterFunc(againAfter, func() {
 		b.mu.Lock()
@@ -177,7 +181,7 @@ func (b *inbox) Reset() {
 	b.ready, b.bytes = nil, 0
 }
 
-// end forgets all messages, and takes no more.
+// end forgets all messages, and accepts no more.
 func (b *inbox) end() {
 	b.Reset()
 	b.mu.Lock()

@@ -32,7 +32,7 @@ func TestInbox_HoldsBoundedMemory(t *testing.T) {
 	}
 }
 
-func TestInbox_MessageThatComesAgainIsDeliveredOnce(t *testing.T) {
+func TestInbox_RepeatedMessageIsDeliveredOnce(t *testing.T) {
 	b := newInbox()
 	m := &pulsarclient.Message{ID: at(1), Key: "k", Body: []byte("first"), Size: 10}
 	b.Take(m)
@@ -45,7 +45,7 @@ func TestInbox_MessageThatComesAgainIsDeliveredOnce(t *testing.T) {
 	if more, _, _ := b.take(10); len(more) != 0 {
 		t.Error("a message in hand was delivered again")
 	}
-	// A broker that lost its data has another message at the same place.
+	// A broker that lost its data uses the same position for another message.
 	b.Take(&pulsarclient.Message{ID: at(1), Key: "k", Body: []byte("second"), Size: 20})
 	if more, _, _ := b.take(10); len(more) != 1 || string(more[0].Body) != "second" {
 		t.Error("the new message was not delivered")
@@ -64,7 +64,7 @@ func TestInbox_EndForgetsAll(t *testing.T) {
 	got, _, _ := b.take(1)
 	b.end()
 	if _, _, err := b.take(1); err == nil {
-		t.Error("an inbox that has ended gives messages")
+		t.Error("an ended inbox returned messages")
 	}
 	if !b.Take(&pulsarclient.Message{ID: at(2), Size: 10}) {
 		t.Error("a message of a left subscription is asked for again")
@@ -74,7 +74,7 @@ func TestInbox_EndForgetsAll(t *testing.T) {
 	}
 }
 
-func TestInbox_AgainMakesReadyWhatIsNotSettled(t *testing.T) {
+func TestInbox_AgainMakesUnsettledMessagesReady(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newInbox()
 		b.Take(&pulsarclient.Message{ID: at(1), Body: []byte("first"), Size: 10})

@@ -1,14 +1,14 @@
 // Package carrierrocket carries outbox entries over a RocketMQ topic, and
-// messages that are due at a time over another one.
+// delayed messages over another one.
 //
-// One consumer per topic and process polls the brokers while somebody waits in
+// One consumer per topic and process polls the brokers while a caller waits in
 // Receive. A process that only publishes polls nothing.
 //
-// A group that receives for the first time begins with the oldest message, if
-// the broker still has the topic's first messages, and in memory. Otherwise it
-// begins with the newest, whatever the group's settings say. An operator who
-// adds a group to a topic that is older than the broker's retention first runs
-// "mqadmin resetOffsetByTime -g GROUP -t TOPIC -s 0".
+// A new group starts with the oldest message only if the broker still has the
+// topic's first messages in memory. Otherwise it starts with the newest one,
+// whatever the settings of the group. If the topic is older than the broker's
+// retention, the operator first runs "mqadmin resetOffsetByTime -g GROUP -t
+// TOPIC -s 0".
 package carrierrocket
 
 import (
@@ -26,25 +26,26 @@ import (
 )
 
 const (
-	// maxBytes is a quarter of what brokers take by default, and eight times what the
-	// relay packs into a message.
+	// maxBytes is a quarter of the brokers' default limit, and eight times the
+	// relay's largest message.
 	maxBytes = 1 << 20
-	// DefaultInvisible is when a message comes again whose receiver died.
+	// DefaultInvisible is the time after which a message comes again whose
+	// receiver died.
 	DefaultInvisible = 60 * time.Second
-	// maxSends bounds the messages on the way to the broker. The proxy takes one
-	// in each request.
+	// maxSends bounds the concurrent sends. The proxy accepts one message per
+	// request.
 	maxSends = 32
 )
 
-// Options say which topic carries the entries.
+// Options name the topic, the group and the connection.
 type Options struct {
 	Link  rocketclient.Options
 	Topic string // of type NORMAL, or DELAY if Delayed
 	Group string
-	// Delayed is for messages that are due at a time.
+	// Delayed makes a carrier of delayed messages.
 	Delayed bool
-	// Invisible is how long a receiver has for a message before it comes again; 0
-	// is DefaultInvisible. Proxies take 10 s at least.
+	// Invisible is the time that a receiver has for a message before it comes
+	// again; 0 means DefaultInvisible. Proxies require at least 10 s.
 	Invisible time.Duration
 	Logger    *slog.Logger
 }
@@ -61,8 +62,8 @@ var (
 	_ carrier.Delayer = (*Carrier)(nil)
 )
 
-// Open checks that the topic exists and has the right type, and that the group
-// exists. It waits for a proxy no longer than the context lives.
+// Open checks that the topic exists with the right type, and that the group
+// exists. It waits for a proxy until the context ends.
 func Open(ctx context.Context, opt Options) (*Carrier, error) {
 	if opt.Invisible == 0 {
 		opt.Invisible = DefaultInvisible
@@ -86,14 +87,14 @@ func Open(ctx context.Context, opt Options) (*Carrier, error) {
 	return c, nil
 }
 
-// Publish returns nil when the broker has stored all messages. It sends some at
-// a time, so that messages of one key may be stored in another order.
+// Publish returns nil when the broker has stored all messages. It sends several
+// at a time, so messages of one key may be stored in another order.
 func (c *Carrier) Publish(ctx context.Context, messages []carrier.Message) error {
 	return c.publish(ctx, messages, time.Time{})
 }
 
-// PublishAt has the broker deliver a message at a time, which it keeps to about
-// a second. A message that is due already is delivered at once.
+// PublishAt makes the broker deliver a message at a time, accurate to about a
+// second. A message that is already due is delivered at once.
 func (c *Carrier) PublishAt(ctx context.Context, m carrier.Message, due time.Time) error {
 	return c.publish(ctx, []carrier.Message{m}, due)
 }
@@ -107,7 +108,7 @@ func (c *Carrier) publish(ctx context.Context, messages []carrier.Message, due t
 			return carrier.ErrTooLarge
 		}
 	}
-	group, sending := errgroup.WithContext(ctx) // ends with the first error
+	group, sending := errgroup.WithContext(ctx) // the first error cancels the others
 	for i := range messages {
 		if c.room.Acquire(sending, 1) != nil {
 			break
@@ -123,27 +124,28 @@ func (c *Carrier) publish(ctx context.Context, messages []carrier.Message, due t
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	return ctx.Err() // some were not sent if it has ended
+	return ctx.Err() // if it has ended, some were not sent
 }
 
-// MaxBytes does not follow the proxy's limit.
+// MaxBytes is fixed: it ignores the limit of the proxy.
 func (c *Carrier) MaxBytes() int { return maxBytes }
 
 // Ping reports whether a proxy answers and has the topic.
 func (c *Carrier) Ping(ctx context.Context) error { return portError(c.producer.Ping(ctx)) }
 
-// Close gives back what is not settled.
+// Close gives unsettled messages back, and disconnects.
 func (c *Carrier) Close(ctx context.Context) error {
 	return errors.Join(c.receiver.close(ctx), c.producer.Close(ctx))
 }
 
-// portError translates errors of the link into those of the port.
+// portError translates errors of the client into those of the port.
 func portError(err error) error {
 	switch {
 	case errors.Is(err, rocketclient.ErrSetup):
 		return fmt.Errorf("%w: %w", carrier.ErrSetup, err)
 	case errors.Is(err, rocketclient.ErrTooLarge):
-		// It is within MaxBytes, and others of its batch may be stored.
+		// The message is within MaxBytes, and others of its batch may be
+		// stored.
 		return fmt.Errorf("%w: the broker has to take messages of %d bytes: %w", carrier.ErrSetup, maxBytes, err)
 	}
 	return err

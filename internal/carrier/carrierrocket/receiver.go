@@ -16,49 +16,49 @@ import (
 )
 
 const (
-	// maxHeld and heldBytes bound what is received and not settled. No poll begins
-	// while one of them is reached.
+	// maxHeld and heldBytes bound the unsettled messages. No poll starts while
+	// one of them is reached.
 	maxHeld   = 16_384
 	heldBytes = 64 << 20
-	// pollPause is the wait after a poll that failed, or ended early without a
-	// message.
+	// pollPause is the pause after a poll that failed, or that ended early
+	// without a message.
 	pollPause = 300 * time.Millisecond
-	// ackMost is how many messages one request settles; maxSettles bounds the
-	// requests at a time.
+	// ackMost bounds the messages of one settling request, and maxSettles the
+	// concurrent requests.
 	ackMost    = 32
 	maxSettles = 16
 	sweepEvery = time.Second
 )
 
-// A message that was given back comes again after againMin, and twice as late
-// with each further delivery, up to againMax. Brokers move a message to the
-// dead-letter queue after 16 retries by default: with these, that is after twelve
-// minutes. The outbox publishes the entries again.
+// A message that was given back comes again after againMin. The delay doubles
+// with each delivery up to againMax. By default, brokers move a message to the
+// dead-letter queue after 16 retries, which is after twelve minutes. The outbox
+// then publishes the entries again.
 const (
 	againMin = 2 * time.Second
 	againMax = 60 * time.Second
-	// closedAfter is when messages come again that a closing carrier had.
+	// closedAfter is the delay of messages that a closing carrier gives back.
 	closedAfter = time.Second
 )
 
 var errClosed = errors.New("rocketmq: the carrier is closed")
 
-// delivery is the handle of a message that was received.
+// delivery is the handle of a received message.
 type delivery struct {
 	message carrier.Message
 	receipt rocketclient.Receipt
 	attempt int
-	until   time.Time // it comes again then
+	until   time.Time // then it comes again
 }
 
-// receiver is the half that receives. It polls on demand: each broker has one
-// poll while somebody waits. A poll lasts some seconds. What it brings after its
-// caller has given up waits for the next caller.
+// receiver polls on demand: while a caller waits, each broker has one poll of
+// some seconds. If the caller has left when a poll ends, its messages wait for
+// the next caller.
 type receiver struct {
 	opt      Options
 	consumer *rocketclient.Client
 
-	ctx    context.Context // of polls; ends with close
+	ctx    context.Context // context of polls; ends with close
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 
@@ -66,10 +66,10 @@ type receiver struct {
 	closed  bool
 	polling map[string]bool // brokers
 	ready   []*delivery
-	held    map[*delivery]bool // ready, or with a caller
+	held    map[*delivery]bool // ready, or with a receiver
 	bytes   int                // of held
 	sweepAt time.Time
-	refused error         // of the latest poll, if the broker answered with one; said once
+	refused error         // error of the latest poll, if the broker refused it; returned once
 	changed chan struct{} // closed and replaced when a poll has ended
 }
 
@@ -79,9 +79,9 @@ func newReceiver(opt Options, consumer *rocketclient.Client) *receiver {
 	return r
 }
 
-// Receive waits for messages. While the broker is away it waits as well, until
-// its context ends. If the broker refuses, it returns an error: that is
-// carrier.ErrSetup if the group or the topic does not exist.
+// Receive waits for messages until its context ends, also while the broker is
+// away. If the broker refuses, it returns an error: carrier.ErrSetup if the
+// group or the topic does not exist.
 func (r *receiver) Receive(ctx context.Context, most int) ([]carrier.Delivery, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -98,8 +98,8 @@ func (r *receiver) Receive(ctx context.Context, most int) ([]carrier.Delivery, e
 	}
 }
 
-// take returns messages that are ready. If there are none, it polls, and the
-// channel is closed when that may have changed.
+// take returns ready messages. If there are none, it polls, and the channel
+// closes when that may have changed.
 func (r *receiver) take(most int) ([]carrier.Delivery, <-chan struct{}, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -111,7 +111,7 @@ func (r *receiver) take(most int) ([]carrier.Delivery, <-chan struct{}, error) {
 	for len(r.ready) > 0 && len(got) < most {
 		d := r.ready[0]
 		r.ready = r.ready[1:]
-		if d.until.Sub(now) < r.opt.Invisible/2 { // too late to work on it: it comes again
+		if d.until.Sub(now) < r.opt.Invisible/2 { // too little time is left to handle it: it comes again
 			r.drop(d)
 			continue
 		}
@@ -128,7 +128,7 @@ func (r *receiver) take(most int) ([]carrier.Delivery, <-chan struct{}, error) {
 	return nil, r.changed, nil
 }
 
-// startPolls polls the brokers that are not polled. The caller holds mu.
+// startPolls polls the brokers without a running poll. The caller holds mu.
 func (r *receiver) startPolls(most int) {
 	r.sweep(time.Now())
 	if len(r.held) >= maxHeld || r.bytes >= heldBytes {
@@ -147,7 +147,7 @@ func (r *receiver) startPolls(most int) {
 	}
 }
 
-// poll asks one broker once.
+// poll polls one broker once.
 func (r *receiver) poll(broker string, most int) {
 	began := time.Now()
 	got, err := r.consumer.Poll(r.ctx, broker, most, r.opt.Invisible)
@@ -156,7 +156,7 @@ func (r *receiver) poll(broker string, most int) {
 	}
 	r.add(got, portError(err))
 	if err != nil || len(got) == 0 && time.Since(began) < pollPause {
-		_ = background.Pause(r.ctx, pollPause) // it may end early
+		_ = background.Pause(r.ctx, pollPause) // a stop ends it early
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -186,7 +186,7 @@ func (r *receiver) add(got []rocketclient.Received, err error) {
 	r.signal()
 }
 
-// wake has callers look again.
+// wake makes callers check again.
 func (r *receiver) wake() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -207,7 +207,7 @@ func (r *receiver) drop(d *delivery) {
 	}
 }
 
-// sweep forgets messages that came again. The caller holds mu.
+// sweep forgets messages that the broker delivers again. The caller holds mu.
 func (r *receiver) sweep(now time.Time) {
 	if now.Before(r.sweepAt) {
 		return
@@ -220,7 +220,7 @@ func (r *receiver) sweep(now time.Time) {
 	}
 }
 
-// Done settles deliveries. Each request settles some of one broker.
+// Done settles deliveries. Each request settles several messages of one broker.
 func (r *receiver) Done(ctx context.Context, deliveries []carrier.Delivery) error {
 	byBroker := make(map[string][]*delivery)
 	for _, d := range handlesOf(deliveries) {
@@ -256,13 +256,13 @@ func (r *receiver) hide(ctx context.Context, all []*delivery, after func(*delive
 	return group.Wait()
 }
 
-// againAfter is the delay of a message that was delivered so often.
+// againAfter returns the delay of a message after this many deliveries.
 func againAfter(attempt int) time.Duration {
 	const doublings = 5 // 2 s to more than 60 s
 	return min(againMin<<max(0, min(attempt-1, doublings)), againMax)
 }
 
-// settled forgets deliveries if there was no error, which it returns.
+// settled forgets deliveries if err is nil, and returns err.
 func (r *receiver) settled(err error, deliveries ...*delivery) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -274,7 +274,7 @@ func (r *receiver) settled(err error, deliveries ...*delivery) error {
 	return portError(err)
 }
 
-// handlesOf leaves out deliveries of other brokers.
+// handlesOf returns the handles, without deliveries of other brokers.
 func handlesOf(deliveries []carrier.Delivery) []*delivery {
 	all := make([]*delivery, 0, len(deliveries))
 	for i := range deliveries {
@@ -285,7 +285,7 @@ func handlesOf(deliveries []carrier.Delivery) []*delivery {
 	return all
 }
 
-// close ends the polls, gives back what is not settled, and leaves the group.
+// close ends the polls, gives unsettled messages back, and leaves the group.
 func (r *receiver) close(ctx context.Context) error {
 	r.mu.Lock()
 	first := !r.closed

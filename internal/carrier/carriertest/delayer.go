@@ -10,8 +10,8 @@ import (
 	"seckill/internal/carrier"
 )
 
-// MemoryDelayer is a broker of delayed messages within the process. Tests make
-// it refuse, lose and deliver early.
+// MemoryDelayer is an in-process broker of delayed messages. Tests make it
+// refuse, lose and deliver early.
 type MemoryDelayer struct {
 	mu      sync.Mutex
 	waiting []*delayedMessage // by due
@@ -29,7 +29,8 @@ type delayedMessage struct {
 	due     time.Time
 }
 
-// againAfter is when a message comes again that was given back.
+// againAfter is the delay after which a message comes again that was given
+// back.
 const againAfter = 20 * time.Millisecond
 
 // NewMemoryDelayer makes an empty broker.
@@ -42,7 +43,7 @@ func (m *MemoryDelayer) signal() {
 	m.changed = make(chan struct{})
 }
 
-// Fail has every call return an error, until it is called with nil.
+// Fail makes every call return err, until it is called with nil.
 func (m *MemoryDelayer) Fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -50,7 +51,7 @@ func (m *MemoryDelayer) Fail(err error) {
 	m.signal()
 }
 
-// Freeze has calls last as long as their contexts.
+// Freeze makes calls last until their contexts end.
 func (m *MemoryDelayer) Freeze() { m.frozen.Store(true) }
 
 // answer waits while the broker is frozen.
@@ -61,7 +62,7 @@ func (m *MemoryDelayer) answer(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// Early has messages delivered that much before they are due.
+// Early makes messages arrive that much before they are due.
 func (m *MemoryDelayer) Early(by time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -77,14 +78,14 @@ func (m *MemoryDelayer) Wipe() {
 	clear(m.held)
 }
 
-// Inject adds a message that is due, as anybody who can write the topic could.
+// Inject adds a due message, like any client that may write the topic.
 func (m *MemoryDelayer) Inject(message carrier.Message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.add(&delayedMessage{message, time.Now()})
 }
 
-// Sent lists the messages that were ever published.
+// Sent lists all messages that were ever published.
 func (m *MemoryDelayer) Sent() []carrier.Message {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,7 +99,7 @@ func (m *MemoryDelayer) GivenBack() int {
 	return m.again
 }
 
-// Unsettled counts messages that wait or are with a receiver.
+// Unsettled counts the messages that wait or are with a receiver.
 func (m *MemoryDelayer) Unsettled() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -111,7 +112,7 @@ func (m *MemoryDelayer) add(message *delayedMessage) {
 	m.signal()
 }
 
-// Ping is nil while the broker is well.
+// Ping returns the error of Fail.
 func (m *MemoryDelayer) Ping() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,7 +134,7 @@ func (m *MemoryDelayer) PublishAt(ctx context.Context, message carrier.Message, 
 	return nil
 }
 
-// Receive waits for messages that are due.
+// Receive waits for due messages.
 func (m *MemoryDelayer) Receive(ctx context.Context, most int) ([]carrier.Delivery, error) {
 	for {
 		got, changed, next, err := m.take(most)
@@ -152,7 +153,7 @@ func (m *MemoryDelayer) Receive(ctx context.Context, most int) ([]carrier.Delive
 	}
 }
 
-// take returns what is due, or how long to wait.
+// take returns due messages, or how long to wait.
 func (m *MemoryDelayer) take(most int) (got []carrier.Delivery, changed <-chan struct{}, next time.Duration, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -210,7 +211,7 @@ func (m *MemoryDelayer) Again(ctx context.Context, deliveries []carrier.Delivery
 	return nil
 }
 
-// Close gives back what is held.
+// Close gives back unsettled messages.
 func (m *MemoryDelayer) Close(context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -10,8 +10,8 @@ import (
 	"seckill/internal/carrier"
 )
 
-// Memory is a broker within the process, for tests of what is built on
-// carriers. Tests make it lose, hold back and refuse messages.
+// Memory is an in-process broker for tests of code that uses carriers. Tests
+// make it lose, hold back and refuse messages.
 type Memory struct {
 	mu      sync.Mutex
 	waiting []carrier.Message
@@ -39,7 +39,7 @@ func (m *Memory) signal() {
 	m.changed = make(chan struct{})
 }
 
-// Fail has every call return an error, until it is called with nil.
+// Fail makes every call return err, until it is called with nil.
 func (m *Memory) Fail(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,7 +47,7 @@ func (m *Memory) Fail(err error) {
 	m.signal()
 }
 
-// Freeze has calls last as long as their contexts.
+// Freeze makes calls last until their contexts end.
 func (m *Memory) Freeze() { m.frozen.Store(true) }
 
 // answer waits while the broker is frozen.
@@ -66,7 +66,7 @@ func (m *Memory) Wipe() {
 	clear(m.held)
 }
 
-// Swallow has the broker take messages and deliver none, or go on.
+// Swallow makes the broker accept messages and deliver none, or deliver again.
 func (m *Memory) Swallow(on bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -81,21 +81,21 @@ func (m *Memory) Limit(bytes int) {
 	m.limit = bytes
 }
 
-// Sent lists the messages that were ever published.
+// Sent lists all messages that were ever published.
 func (m *Memory) Sent() []carrier.Message {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.sent)
 }
 
-// Unsettled counts messages that wait or are with a receiver.
+// Unsettled counts the messages that wait or are with a receiver.
 func (m *Memory) Unsettled() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.waiting) + len(m.held)
 }
 
-// Inject adds a message as anybody who can write the topic could.
+// Inject adds a message, like any client that may write the topic.
 func (m *Memory) Inject(message carrier.Message) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -124,7 +124,7 @@ func (m *Memory) Publish(ctx context.Context, messages []carrier.Message) error 
 	return nil
 }
 
-// MaxBytes is the largest body.
+// MaxBytes returns the size of the largest body.
 func (m *Memory) MaxBytes() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -176,7 +176,7 @@ func (m *Memory) Done(ctx context.Context, deliveries []carrier.Delivery) error 
 	return nil
 }
 
-// Again gives deliveries back, after a moment.
+// Again gives deliveries back. They come again after a moment.
 func (m *Memory) Again(ctx context.Context, deliveries []carrier.Delivery) error {
 	if err := m.answer(ctx); err != nil {
 		return err
@@ -195,7 +195,7 @@ func (m *Memory) Again(ctx context.Context, deliveries []carrier.Delivery) error
 	return nil
 }
 
-// Ping is nil while the broker is well.
+// Ping returns the error of Fail.
 func (m *Memory) Ping(ctx context.Context) error {
 	if err := m.answer(ctx); err != nil {
 		return err
@@ -205,7 +205,7 @@ func (m *Memory) Ping(ctx context.Context) error {
 	return m.down
 }
 
-// Close gives back what is held.
+// Close gives back unsettled messages.
 func (m *Memory) Close(context.Context) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -7,8 +7,8 @@ import (
 	"seckill/internal/carrier/carriertest"
 )
 
-// The suite itself is held to a broker that is known.
-func TestMemoryPassesTheSuite(t *testing.T) {
+// Runs the suite itself with a simple broker.
+func TestMemory_PassesTheSuite(t *testing.T) {
 	carriertest.Run(t, func(*testing.T) carriertest.Fixture {
 		broker := carriertest.NewMemory()
 		return carriertest.Fixture{

@@ -1,5 +1,5 @@
-// Package carriertest is the conformance suite of carriers: an adapter passes
-// all of it against a real broker.
+// Package carriertest is the conformance suite of carriers. An adapter passes
+// all of it with a real broker.
 package carriertest
 
 import (
@@ -14,23 +14,23 @@ import (
 	"seckill/internal/carrier"
 )
 
-// Fixture gives one test a topic and a group of its own.
+// Fixture gives each test its own topic and group.
 type Fixture struct {
-	// Open opens another carrier on the same topic and group, as another process
-	// would. The suite closes it.
+	// Open opens another carrier on the same topic and group, like another
+	// process. The suite closes it.
 	Open func(t *testing.T) carrier.Carrier
-	// OpenDelayer is nil for a broker without delayed messages. It opens a delayer
-	// on a topic and a group of its own.
+	// OpenDelayer opens a delayer on its own topic and group. It is nil for a
+	// broker without delayed messages.
 	OpenDelayer func(t *testing.T) carrier.Delayer
 }
 
-// patience bounds every wait of the suite: a loaded machine is no failure.
+// patience bounds every wait of the suite, long enough for a busy machine.
 const patience = carrier.RedeliverWithin + 30*time.Second
 
 // quiet is how long the suite waits for a message that must not come.
 const quiet = 1500 * time.Millisecond
 
-// Run runs the suite. It calls fresh once per story.
+// Run runs the suite. It calls fresh once per test.
 func Run(t *testing.T, fresh func(t *testing.T) Fixture) {
 	stories := []struct {
 		name string
@@ -59,7 +59,7 @@ func Run(t *testing.T, fresh func(t *testing.T) Fixture) {
 	})
 }
 
-// open opens a carrier that the test's end closes.
+// open opens a carrier and closes it at the end of the test.
 func open(t *testing.T, f Fixture) carrier.Carrier {
 	t.Helper()
 	c := f.Open(t)
@@ -67,12 +67,12 @@ func open(t *testing.T, f Fixture) carrier.Carrier {
 	return c
 }
 
-// closer is what carriers and delayers share.
+// closer is the common part of carriers and delayers.
 type closer interface {
 	Close(ctx context.Context) error
 }
 
-// shut closes; a second time is harmless.
+// shut closes c. A second call is harmless.
 func shut(t *testing.T, c closer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -89,7 +89,7 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// numbered makes n messages over some keys.
+// numbered makes n messages with several keys.
 func numbered(prefix string, n int) []carrier.Message {
 	messages := make([]carrier.Message, n)
 	for i := range messages {
@@ -106,13 +106,13 @@ func publish(t *testing.T, c carrier.Carrier, messages []carrier.Message) {
 	}
 }
 
-// receiver is what carriers and delayers share.
+// receiver is the common part of carriers and delayers.
 type receiver interface {
 	Receive(ctx context.Context, max int) ([]carrier.Delivery, error)
 }
 
-// collect receives until every body of want came, and returns the deliveries of
-// the first time that each came.
+// collect receives until every wanted body has come, and returns the first
+// delivery of each.
 func collect(t *testing.T, c receiver, want []carrier.Message) []carrier.Delivery {
 	t.Helper()
 	missing := make(map[string]bool, len(want))
@@ -139,13 +139,13 @@ func collect(t *testing.T, c receiver, want []carrier.Message) []carrier.Deliver
 	return got
 }
 
-// nothing fails if a message comes while it waits.
+// nothing fails the test if a message comes.
 func nothing(t *testing.T, c receiver) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), quiet)
 	defer cancel()
 	if some, err := c.Receive(ctx, 100); err == nil && len(some) > 0 {
-		t.Errorf("%d messages came that were settled, such as %s", len(some), some[0].Body)
+		t.Errorf("%d settled messages came again, such as %s", len(some), some[0].Body)
 	}
 }
 
@@ -170,7 +170,7 @@ func deliversAll(t *testing.T, f Fixture) {
 	for _, d := range got {
 		m := byBody[string(d.Body)]
 		if d.Key != m.Key || d.Signature != m.Signature {
-			t.Fatalf("came as key %q, signature %q; was sent as %q, %q", d.Key, d.Signature, m.Key, m.Signature)
+			t.Fatalf("received key %q, signature %q; sent %q, %q", d.Key, d.Signature, m.Key, m.Signature)
 		}
 	}
 	settle(t, c, got)
@@ -247,7 +247,7 @@ func shares(t *testing.T, f Fixture) {
 
 func deadline(t *testing.T, f Fixture) {
 	c := open(t, f)
-	for range 2 { // the first may have to join
+	for range 2 { // the first call may have to join
 		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 		began := time.Now()
 		some, err := c.Receive(ctx, 10)
@@ -300,7 +300,7 @@ func again(t *testing.T, f Fixture) {
 	if err := c.Again(within(t), got[:3]); err != nil {
 		t.Fatalf("again: %v", err)
 	}
-	// Messages behind those that were given back pass them.
+	// Messages behind those that were given back must not wait for them.
 	more := numbered("behind", 8)
 	publish(t, c, more)
 	settle(t, c, collect(t, c, more))
@@ -324,7 +324,7 @@ func sizes(t *testing.T, f Fixture) {
 	c := open(t, f)
 	most := c.MaxBytes()
 	if most < 64<<10 {
-		t.Fatalf("the largest body is %d bytes: a ledger's largest entry would not fit", most)
+		t.Fatalf("the largest body is %d bytes: too few for the largest entry of a ledger", most)
 	}
 	frame := `{"n":""}`
 	largest := carrier.Message{Key: "1-0", Body: []byte(strings.Replace(frame, `""`, `"`+strings.Repeat("x", most-len(frame))+`"`, 1)), Signature: "v1,s"}
@@ -356,15 +356,15 @@ func delayed(t *testing.T, f Fixture) {
 	}
 	got := collect(t, d, []carrier.Message{m})
 	if now := time.Now(); now.Before(due.Add(-1500*time.Millisecond)) || now.After(due.Add(10*time.Second)) {
-		t.Errorf("came %s after its time", now.Sub(due))
+		t.Errorf("the message came %s after it was due", now.Sub(due))
 	}
 	if got[0].Signature != m.Signature {
-		t.Errorf("came with signature %q", got[0].Signature)
+		t.Errorf("the message has signature %q", got[0].Signature)
 	}
 	settle(t, d, got)
 	past := numbered("past", 1)[0]
 	if err := d.PublishAt(within(t), past, time.Now().Add(-time.Minute)); err != nil {
-		t.Fatalf("publish what is due already: %v", err)
+		t.Fatalf("publish a message that is already due: %v", err)
 	}
 	settle(t, d, collect(t, d, []carrier.Message{past}))
 }

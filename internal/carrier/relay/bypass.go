@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	// wellFor is how many checks in a row must find the broker well before the
+	// wellFor is the number of checks in a row that must succeed before a
 	// bypass ends.
 	wellFor = 3
-	// bypassMost is the longest that a bypass lasts at least, and calmAfter the
-	// time without one after which the next is short again.
+	// bypassMost is the upper bound of a bypass's least duration. After
+	// calmAfter without a bypass, the next one is short again.
 	bypassMost = 10 * time.Minute
 	calmAfter  = 15 * time.Minute
 )
 
-// unwell begins a bypass: everything that is held goes back to the outbox, and
-// the workers read that.
+// unwell begins a bypass: all held entries go back to the outbox, and the
+// workers read from there.
 func (r *relay) unwell(ctx context.Context, cause error) {
 	if ctx.Err() != nil {
 		return
@@ -36,8 +36,8 @@ func (r *relay) unwell(ctx context.Context, cause error) {
 	r.bypass(cause)
 }
 
-// bypassRound hands back what is left, and ends the bypass when the broker has
-// been well for a while.
+// bypassRound hands back remaining entries, and ends the bypass after the
+// broker has been well for a while.
 func (r *relay) bypassRound(ctx context.Context) {
 	r.handBack(ctx)
 	if background.Pause(ctx, r.opt.Timing.CheckEvery) != nil {
@@ -55,7 +55,7 @@ func (r *relay) bypassRound(ctx context.Context) {
 	}
 	lasted := time.Since(r.bypassAt)
 	r.bypassAt, r.bypassEnd = time.Time{}, time.Now()
-	r.heardAt, r.movedAt, r.passed = time.Now(), time.Now(), time.Time{}
+	r.answeredAt, r.movedAt, r.passed = time.Now(), time.Now(), time.Time{}
 	r.opt.Logger.Info("broker is well again; it carries entries", "bypassed_for", lasted.Round(time.Second))
 	r.bypass(nil)
 }

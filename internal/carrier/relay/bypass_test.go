@@ -8,10 +8,10 @@ import (
 
 func (noMeter) Bypassed(error) {}
 
-// endBypass ends a bypass as if the broker had become well at a time.
+// endBypass ends a bypass as if the broker had become well at this time.
 func endBypass(r *relay, at time.Time) { r.bypassAt, r.bypassEnd = time.Time{}, at }
 
-func TestUnwell_BypassesOfABrokerThatIsUnwellAgainSoonGetLonger(t *testing.T) {
+func TestUnwell_RepeatedBypassesGetLonger(t *testing.T) {
 	r, _ := fullRelay(&storeAway{})
 	r.opt.Timing.BypassLeast = 15 * time.Second
 	for i, want := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, bypassMost, bypassMost} {

@@ -12,20 +12,20 @@ import (
 	"seckill/internal/queue"
 )
 
-// directFor bounds one reading of the outbox, so that messages of the broker
-// and the end of the bypass are noticed.
+// directFor bounds one read of the outbox, so that the worker notices messages
+// of the broker and the end of the bypass.
 const directFor = 500 * time.Millisecond
 
 const (
-	// askAgain is the wait between two questions for the same copy.
+	// askAgain is the pause between two questions about the same copy.
 	askAgain = 250 * time.Millisecond
-	// unknownMost bounds the claims of copies that a worker keeps without knowing
-	// whether their entries wait. What is beyond it goes back to the broker.
-	unknownMost = 20_000
+	// maxUnknown bounds the claims of copies that a worker keeps while the
+	// state of their entries is unknown. Further ones go back to the broker.
+	maxUnknown = 20_000
 )
 
-// Consumer joins the workers of this process. Its deliveries come by the
-// broker, or from the outbox while the broker is unwell.
+// Consumer adds a worker of this process. Its deliveries come from the broker,
+// or from the outbox while the broker is unwell.
 func (l *Line) Consumer(ctx context.Context, name string) (queue.Consumer, error) {
 	inner, err := l.opt.Outbox.Consumer(ctx, name)
 	if err != nil {
@@ -34,23 +34,23 @@ func (l *Line) Consumer(ctx context.Context, name string) (queue.Consumer, error
 	return &consumer{Consumer: inner, line: l, open: make(map[queue.ID][]*parcel)}, nil
 }
 
-// consumer is one worker's end of the line. Like every queue.Consumer it is
+// consumer is the worker's end of the line. Like every queue.Consumer it is
 // used by one goroutine at a time.
 type consumer struct {
 	queue.Consumer // of the outbox
 	line           *Line
-	// unasked are copies of which it is not known whether their entries wait, and
-	// unknown those of them that the outbox was asked for in vain. These are asked
-	// for again at askAt.
+	// unasked are copies for which the outbox was not asked yet whether their
+	// entries wait. unknown are those for which it did not answer; they are
+	// asked again at askAt.
 	unasked, unknown []queue.Delivery
 	askAt            time.Time
-	// ready are deliveries that the worker has not been given.
+	// ready are deliveries that the worker has not received yet.
 	ready []queue.Delivery
-	// open are the parcels that wait for an entry to be settled.
+	// open are the parcels with unsettled entries.
 	open map[queue.ID][]*parcel
 }
 
-// Receive waits for deliveries of at most max claims together.
+// Receive waits for deliveries with at most max claims together.
 func (c *consumer) Receive(ctx context.Context, max int) ([]queue.Delivery, error) {
 	for {
 		if err := c.ask(ctx, max); err != nil {
@@ -81,8 +81,8 @@ func (c *consumer) Receive(ctx context.Context, max int) ([]queue.Delivery, erro
 	}
 }
 
-// add books a parcel. Entries that this worker has in hand are not delivered
-// again; the parcel is settled with them.
+// add registers a parcel. An entry that this worker already has is not
+// delivered again; the parcel is settled with it.
 func (c *consumer) add(p *parcel) {
 	for i := range p.entries {
 		id := p.entries[i].ID
@@ -94,8 +94,8 @@ func (c *consumer) add(p *parcel) {
 	p.entries = nil
 }
 
-// ask finds out which copies still wait in the outbox, of about max claims at
-// once. Those that do not are strays. Those of which it does not say it are kept.
+// ask asks the outbox which copies still wait, for about max claims at a time.
+// Copies that do not wait are strays. Copies without an answer are kept.
 func (c *consumer) ask(ctx context.Context, max int) error {
 	for claims := countClaims(c.unasked); len(c.unasked) > 0 && claims < max; claims = countClaims(c.unasked) {
 		select {
@@ -131,29 +131,29 @@ func (c *consumer) ask(ctx context.Context, max int) error {
 		c.line.opt.Meter.Stray(strays)
 	}
 	if err == nil || ctx.Err() != nil {
-		return nil // asked again with the next receive
+		return nil // asked again by the next Receive
 	}
-	c.line.complaints.Say(slog.LevelWarn, "ask", "outbox does not say of all entries of messages whether they wait; they are kept, and asked for again",
+	c.line.complaints.Say(slog.LevelWarn, "ask", "outbox did not answer for some entries of messages; they are kept and checked again",
 		"entries", len(c.unknown), "error", err)
 	c.askAt = time.Now().Add(askAgain)
-	return c.shed()
+	return c.giveBackExcess()
 }
 
-// shed gives back to the broker the youngest of what is kept beyond the bound.
-func (c *consumer) shed() error {
+// giveBackExcess gives the newest copies above the bound back to the broker.
+func (c *consumer) giveBackExcess() error {
 	var ids []queue.ID
-	for claims := countClaims(c.unknown); claims > unknownMost; {
+	for claims := countClaims(c.unknown); claims > maxUnknown; {
 		last := &c.unknown[len(c.unknown)-1]
 		claims -= len(last.Entry.Claims)
 		ids = append(ids, last.ID)
 		c.unknown = c.unknown[:len(c.unknown)-1]
 	}
 	err := c.giveBack(ids)
-	c.unknown = slices.DeleteFunc(c.unknown, func(d queue.Delivery) bool { return len(c.open[d.ID]) == 0 }) // of the same messages
+	c.unknown = slices.DeleteFunc(c.unknown, func(d queue.Delivery) bool { return len(c.open[d.ID]) == 0 }) // also the others of the same messages
 	return err
 }
 
-// take gives the worker what is ready, up to max claims.
+// take returns ready deliveries to the worker, up to max claims.
 func (c *consumer) take(max int) (batch []queue.Delivery) {
 	claims, n := 0, 0
 	for ; n < len(c.ready); n++ {
@@ -206,7 +206,7 @@ func (c *consumer) Ack(ctx context.Context, done []queue.Delivery, witness queue
 	return nil
 }
 
-// Nack hands entries of the outbox back, and gives the messages of copies back
+// Nack hands entries back to the outbox, and gives the messages of copies back
 // to the broker.
 func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
 	return errors.Join(c.Consumer.Nack(ctx, ids), c.giveBack(ids))
@@ -224,7 +224,7 @@ func (c *consumer) giveBack(ids []queue.ID) error {
 	return c.line.again(back)
 }
 
-// forget takes a parcel out of the books.
+// forget removes a parcel.
 func (c *consumer) forget(gone *parcel) {
 	for id := range gone.left {
 		c.open[id] = slices.DeleteFunc(c.open[id], func(p *parcel) bool { return p == gone })
@@ -234,8 +234,9 @@ func (c *consumer) forget(gone *parcel) {
 	}
 }
 
-// Close leaves. What is not settled goes back to the outbox and the broker. The
-// outbox comes first: a broker that does not answer must not use up its time.
+// Close leaves the line. Unsettled entries go back to the outbox and the
+// broker. The outbox comes first, because a silent broker must not use up the
+// time.
 func (c *consumer) Close(ctx context.Context) error {
 	var back []carrier.Delivery
 	for len(c.open) > 0 {

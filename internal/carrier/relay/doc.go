@@ -1,5 +1,5 @@
 // Package relay is stage ⑥ with a broker. It passes copies of outbox entries to
-// a carrier, and gives the workers of this process what the carrier brings.
+// a carrier, and passes received messages to the workers of this process.
 //
 // The outbox stays the record (docs/contributing/protocols-sale.md, "Carriers"):
 //

@@ -20,13 +20,13 @@ import (
 	"seckill/test/rig"
 )
 
-// brisk is a timing at which the tests do not have to wait long.
+// brisk is a timing with short waits for tests.
 var brisk = relay.Timing{
 	PublishWithin: 300 * time.Millisecond, RepublishAfter: 200 * time.Millisecond, UnwellAfter: 3 * time.Second,
 	CheckEvery: 20 * time.Millisecond, BypassLeast: 100 * time.Millisecond,
 }
 
-// shop is a rig whose worker gets its entries by a broker.
+// shop is a rig whose worker gets its entries over a broker.
 type shop struct {
 	*rig.Rig
 	broker *carriertest.Memory
@@ -44,7 +44,7 @@ type shop struct {
 	bypasses int
 }
 
-// pinged is a store whose health a test decides.
+// pinged is a store whose health the test sets.
 type pinged struct {
 	mu  sync.Mutex
 	err error
@@ -73,7 +73,7 @@ func newShop(t *testing.T) *shop {
 	}
 }
 
-// relay starts a line and returns its stop.
+// relay starts a line and returns a function that stops it.
 func (s *shop) relay(t *testing.T) (stop func()) {
 	t.Helper()
 	s.line = relay.New(relay.Options{
@@ -94,7 +94,7 @@ func (s *shop) open(context.Context) (carrier.Carrier, error) {
 	return s.broker, s.broker.Ping(context.Background())
 }
 
-// work starts a worker on the line, or on the outbox without one.
+// work starts a worker on the line, or on the outbox if there is no line.
 func (s *shop) work(t *testing.T) (stop func()) {
 	t.Helper()
 	opt := worker.Options{
@@ -114,7 +114,7 @@ func (s *shop) work(t *testing.T) (stop func()) {
 	})
 }
 
-// consumer joins the line by hand.
+// consumer joins the line without a worker.
 func (s *shop) consumer(t *testing.T, name string) queue.Consumer {
 	t.Helper()
 	c, err := s.line.Consumer(t.Context(), name)
@@ -122,8 +122,8 @@ func (s *shop) consumer(t *testing.T, name string) queue.Consumer {
 	return c
 }
 
-// goUntil runs in the background until the returned function, or the test's
-// end.
+// goUntil runs in the background until the returned function is called or the
+// test ends.
 func (s *shop) goUntil(t *testing.T, what string, run func(context.Context)) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -181,14 +181,14 @@ func (s *shop) count(which *int) int {
 	return *which
 }
 
-// drained waits until nothing waits in the outbox and at the broker.
+// drained waits until the outbox and the broker are empty.
 func (s *shop) drained(t *testing.T) {
 	t.Helper()
 	rig.Until(t, "the outbox is empty", func() bool { return s.Depth(t, 0) == 0 })
 	rig.Until(t, "the broker is empty", func() bool { return s.broker.Unsettled() == 0 })
 }
 
-// all checks that each order has one status.
+// all checks the status of every order.
 func (s *shop) all(t *testing.T, want seckill.OrderStatus, nos []seckill.OrderNo) {
 	t.Helper()
 	for _, no := range nos {

@@ -12,66 +12,67 @@ import (
 	"seckill/internal/queue"
 )
 
-// Outbox is what a line needs of the outbox.
+// Outbox is the part of the outbox that a line uses.
 type Outbox interface {
 	Consumer(ctx context.Context, name string) (queue.Consumer, error)
 	Relay(ctx context.Context, name string) (queue.Consumer, error)
 }
 
-// Pinger tells whether orders can be written.
+// Pinger checks whether orders can be written.
 type Pinger interface {
 	Ping(ctx context.Context) error
 }
 
-// Meter counts what happens on a line.
+// Meter counts the events of a line.
 type Meter interface {
-	// Published counts messages and claims that the broker has stored; again
-	// says that they were published before.
+	// Published counts messages and claims that the broker has stored. again
+	// means that they were published before.
 	Published(messages, claims int, again bool)
 	// Rejected counts messages that were settled unread: forged, foreign or
 	// poison.
 	Rejected(why string)
 	// Stray counts copies whose entries did not wait in the outbox.
 	Stray(entries int)
-	// Holds tells how many claims the relay holds.
+	// Holds sets the number of claims that the relay holds.
 	Holds(claims int)
-	// Bypassed tells that workers read the outbox directly, and why, or that they
-	// no longer do (nil).
+	// Bypassed reports that workers read the outbox directly, and the reason.
+	// nil means that they no longer do.
 	Bypassed(cause error)
 }
 
-// Options are a line's parts and settings.
+// Options are the parts and settings of a line.
 type Options struct {
-	Name   string // of the relay among the consumers of the outbox
+	Name   string // name of the relay among the consumers of the outbox
 	Outbox Outbox
-	// Open connects to the broker. It is called again until it succeeds; until
-	// then workers read the outbox.
+	// Open connects to the broker. It is called until it succeeds. Until then
+	// workers read the outbox.
 	Open   func(ctx context.Context) (carrier.Carrier, error)
 	Codec  *carrier.Codec
 	Store  Pinger
 	Meter  Meter
 	Logger *slog.Logger
-	Timing Timing // zero fields have their defaults
+	Timing Timing // zero fields get their defaults
 }
 
-// Timing is when a line acts.
+// Timing holds the intervals and timeouts of a line.
 type Timing struct {
-	// PublishWithin bounds a publish, its retries included. Beyond it the broker
-	// is unwell.
+	// PublishWithin bounds a publish with its retries. After it the broker is
+	// unwell.
 	PublishWithin time.Duration
-	// RepublishAfter is when an unacknowledged entry is published again; each
-	// further time takes twice as long.
+	// RepublishAfter is the time after which an unacknowledged entry is
+	// published again. It doubles each time.
 	RepublishAfter time.Duration
-	// UnwellAfter is the age of the oldest published entry at which the broker is
-	// unwell: the store works, and younger entries pass it or none does.
+	// UnwellAfter is the age of the oldest published entry at which the broker
+	// is unwell, if the store works and either no entry or only younger ones
+	// were acknowledged.
 	UnwellAfter time.Duration
-	// CheckEvery is how often the relay asks which of its entries still wait.
+	// CheckEvery is how often the relay checks which of its entries still wait.
 	CheckEvery time.Duration
-	// PingEvery is how often the relay asks for the broker's health while it
-	// publishes nothing. A broker that does not answer for PublishWithin is unwell.
+	// PingEvery is how often the relay pings the broker while it publishes
+	// nothing. A broker that does not answer for PublishWithin is unwell.
 	PingEvery time.Duration
-	// BypassLeast is how long workers read the outbox at least. It doubles when
-	// the broker is unwell again soon.
+	// BypassLeast is the shortest bypass. It doubles if the broker is unwell
+	// again soon.
 	BypassLeast time.Duration
 }
 
@@ -93,24 +94,25 @@ func (t Timing) filled() Timing {
 // arrivalsMost bounds the messages that wait for a worker of this process.
 const arrivalsMost = 64
 
-// Line is one process's connection between outbox, broker and workers.
+// Line connects the outbox, the broker and the workers of one process.
 type Line struct {
 	opt        Options
-	complaints *alert.ThrottledLog // about the outbox and what brokers bring
+	complaints *alert.ThrottledLog // about the outbox, and about received messages
 	arrivals   chan *parcel
 
-	// calls is the context of calls that settle messages, for all workers. It ends
-	// background.Call after a stop. Closing the carrier gives back what is not settled.
+	// calls is the context of the calls that settle messages, for all workers.
+	// It ends background.GraceTime after a stop. Closing the carrier gives
+	// unsettled messages back.
 	calls    context.Context
 	endCalls context.CancelFunc
 
 	mu       sync.Mutex
-	carrier  carrier.Carrier // nil before it is open
+	carrier  carrier.Carrier // nil until it is open
 	bypassed bool
 	changed  chan struct{} // closed and replaced when bypassed changes
 }
 
-// New makes a line. Run it once; workers join by Consumer.
+// New makes a line. Run it once. Workers join with Consumer.
 func New(opt Options) *Line {
 	opt.Timing = opt.Timing.filled()
 	l := &Line{
@@ -121,8 +123,8 @@ func New(opt Options) *Line {
 	return l
 }
 
-// Run relays and receives until ctx ends, and then hands back what the relay
-// holds. Close comes after the workers have ended.
+// Run relays and receives until ctx ends. Then it hands back the entries of the
+// relay. Call Close after the workers have ended.
 func (l *Line) Run(ctx context.Context) {
 	context.AfterFunc(ctx, func() { time.AfterFunc(background.GraceTime, l.endCalls) })
 	opened, ok := background.Reach(ctx, l.opt.Open, func(err error) {
@@ -142,14 +144,14 @@ func (l *Line) Run(ctx context.Context) {
 	running.Wait()
 }
 
-// broker is the open carrier. Whoever has a message of it may ask for it.
+// broker returns the carrier. It is open if a message was received from it.
 func (l *Line) broker() carrier.Carrier {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.carrier
 }
 
-// Close gives unsettled messages back to the broker, and leaves it.
+// Close gives unsettled messages back to the broker, and disconnects.
 func (l *Line) Close(ctx context.Context) error {
 	if c := l.broker(); c != nil {
 		return c.Close(ctx)
@@ -163,8 +165,8 @@ func (l *Line) Bypassed() bool {
 	return bypassed
 }
 
-// mode is whether workers read the outbox directly, and a channel that closes
-// when that changes.
+// mode reports whether workers read the outbox directly, and returns a channel
+// that closes when that changes.
 func (l *Line) mode() (bypassed bool, changed <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -6,21 +6,21 @@ import (
 )
 
 const (
-	// packBytes and packClaims bound the entries that share a message. A worker's
-	// transaction takes about as many claims.
+	// packBytes and packClaims bound the entries of one message. A transaction
+	// of a worker takes about as many claims.
 	packBytes  = 128 << 10
 	packClaims = 500
 )
 
-// packed is a message and the entries that it carries.
+// packed is a message and its entries.
 type packed struct {
 	message carrier.Message
-	entries []*holding
+	entries []*heldEntry
 }
 
-// pack makes messages of entries, in their order within each key. Entries that
-// are too large for the broker are returned apart.
-func pack(codec *carrier.Codec, most int, entries []*holding) (messages []packed, large []*holding, err error) {
+// pack makes messages of entries, in order within each key. It returns entries
+// that are too large for the broker separately.
+func pack(codec *carrier.Codec, most int, entries []*heldEntry) (messages []packed, large []*heldEntry, err error) {
 	for _, group := range byKey(entries) {
 		for len(group) > 0 {
 			n, claims := 0, 0
@@ -43,7 +43,7 @@ func pack(codec *carrier.Codec, most int, entries []*holding) (messages []packed
 }
 
 // encode makes one message of entries, or several if one would be too large.
-func encode(codec *carrier.Codec, most int, entries []*holding) (messages []packed, large []*holding, err error) {
+func encode(codec *carrier.Codec, most int, entries []*heldEntry) (messages []packed, large []*heldEntry, err error) {
 	deliveries := make([]queue.Delivery, len(entries))
 	for i := range entries {
 		deliveries[i] = entries[i].delivery
@@ -59,7 +59,7 @@ func encode(codec *carrier.Codec, most int, entries []*holding) (messages []pack
 		return []packed{{message, entries}}, nil, nil
 	}
 	half := len(entries) / 2
-	for _, part := range [][]*holding{entries[:half], entries[half:]} {
+	for _, part := range [][]*heldEntry{entries[:half], entries[half:]} {
 		some, tooLarge, err := encode(codec, most, part)
 		if err != nil {
 			return nil, nil, err
@@ -69,10 +69,11 @@ func encode(codec *carrier.Codec, most int, entries []*holding) (messages []pack
 	return messages, large, nil
 }
 
-// byKey groups entries by product and shard, in the order of their first.
-func byKey(entries []*holding) [][]*holding {
+// byKey groups entries by product and shard, in the order of their first
+// entries.
+func byKey(entries []*heldEntry) [][]*heldEntry {
 	index := make(map[string]int)
-	var groups [][]*holding
+	var groups [][]*heldEntry
 	for _, h := range entries {
 		key := carrier.Key(&h.delivery.Entry)
 		i, ok := index[key]

@@ -13,16 +13,16 @@ import (
 	"seckill/internal/queue"
 )
 
-// entriesOf makes entries of one product and shard, with so many claims each.
-// Every claim has a reference of so many bytes.
-func entriesOf(product uint32, from, n, claims, bytes int) (made []*holding) {
+// entriesOf makes entries of one product and shard. Each has this many claims,
+// and each claim a reference of this many bytes.
+func entriesOf(product uint32, from, n, claims, bytes int) (made []*heldEntry) {
 	no := seckill.NewOrderNo(time.Unix(1, 0), 1, 1)
 	for i := range n {
 		all := make([]seckill.Claim, claims)
 		for j := range all {
 			all[j] = seckill.Claim{OrderNo: no, Buyer: fmt.Sprint(j), Quantity: 1, Ref: strings.Repeat("r", bytes)}
 		}
-		made = append(made, &holding{delivery: queue.Delivery{
+		made = append(made, &heldEntry{delivery: queue.Delivery{
 			ID:    queue.ID{Stream: fmt.Sprint(product), Seq: uint64(from + i), Tag: 7},
 			Entry: seckill.Entry{ProductID: product, Name: "Phone", Currency: "CNY", Claims: all},
 		}})
@@ -45,8 +45,8 @@ func TestPack_BoundsMessagesAndKeepsTheOrderOfEachKey(t *testing.T) {
 	bare := len(one.Body)
 	for name, c := range map[string]struct {
 		most    int
-		entries []*holding
-		want    []string // per message the key and its entries
+		entries []*heldEntry
+		want    []string // per message: the key and its entries
 		large   []uint64
 	}{
 		"nothing":                           {most, nil, nil, nil},
@@ -90,7 +90,7 @@ func TestPack_BoundsMessagesAndKeepsTheOrderOfEachKey(t *testing.T) {
 	}
 }
 
-func seqsOf(entries []*holding) (seqs []uint64) {
+func seqsOf(entries []*heldEntry) (seqs []uint64) {
 	for _, h := range entries {
 		seqs = append(seqs, h.delivery.ID.Seq)
 	}

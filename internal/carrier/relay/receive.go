@@ -18,14 +18,14 @@ const (
 	receiveFor = 20 * time.Second
 	// receivePause is the wait after a receive that failed.
 	receivePause = 500 * time.Millisecond
-	// settleWithin bounds the settling of messages. A stop leaves less time, see
-	// Line.calls.
+	// settleWithin bounds a call that settles messages. After a stop less time
+	// is left, see Line.calls.
 	settleWithin = 5 * time.Second
 )
 
-// parcel is a message with its entries. It is settled when each entry is.
+// parcel is a message with its entries. It is settled when all its entries are.
 type parcel struct {
-	message []carrier.Delivery // none if the entries came by no broker
+	message []carrier.Delivery // none if the entries came without a broker
 	entries []queue.Delivery
 	left    map[queue.ID]bool
 }
@@ -38,8 +38,8 @@ func newParcel(entries []queue.Delivery, message ...carrier.Delivery) *parcel {
 	return p
 }
 
-// receive takes messages from the broker until ctx ends. Messages that cannot
-// be accepted are settled and counted, so that they block nothing.
+// receive receives messages from the broker until ctx ends. Unacceptable
+// messages are settled and counted, so that they block nothing.
 func (l *Line) receive(ctx context.Context) {
 	failing := false
 	for ctx.Err() == nil {
@@ -52,7 +52,7 @@ func (l *Line) receive(ctx context.Context) {
 				l.opt.Logger.Warn("receive from the broker failed; it is tried again", "error", err)
 			}
 			failing = true
-			_ = background.Pause(ctx, receivePause) // the loop looks at ctx
+			_ = background.Pause(ctx, receivePause) // the loop checks ctx
 			continue
 		}
 		failing = false
@@ -62,7 +62,7 @@ func (l *Line) receive(ctx context.Context) {
 	}
 }
 
-// accept hands a message to the workers.
+// accept passes a message to the workers.
 func (l *Line) accept(ctx context.Context, message carrier.Delivery) {
 	entries, err := l.opt.Codec.Decode(&message.Message)
 	if err != nil {
@@ -71,21 +71,22 @@ func (l *Line) accept(ctx context.Context, message carrier.Delivery) {
 	}
 	select {
 	case l.arrivals <- newParcel(entries, message):
-	case <-ctx.Done(): // closing the carrier gives it back
+	case <-ctx.Done(): // closing the carrier gives the message back
 	}
 }
 
-// reject settles a message that nobody can accept.
+// reject settles a message that no receiver can accept.
 func (l *Line) reject(message carrier.Delivery, cause error) {
 	why := carrier.Rejection(cause)
 	l.opt.Meter.Rejected(why)
-	// Anybody who may write the topic decides how many there are.
+	// Anyone who may write the topic decides how many there are, so the log is
+	// throttled.
 	l.complaints.Say(slog.LevelWarn, "rejected "+why, "message rejected and settled", "why", why, "key", alert.Clip(message.Key), "bytes", len(message.Body))
 	l.done([]carrier.Delivery{message})
 }
 
-// done settles messages. One that cannot be settled comes again, and is found
-// settled in the outbox.
+// done settles messages. If that fails they come again, and the outbox shows
+// that they are settled.
 func (l *Line) done(messages []carrier.Delivery) {
 	if len(messages) == 0 {
 		return

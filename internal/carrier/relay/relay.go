@@ -17,60 +17,60 @@ import (
 )
 
 const (
-	// heldMost bounds the claims that the relay holds: a quarter of a kilobyte
-	// each, so 25 MB. Beyond it nothing more is read until some are acknowledged.
-	heldMost = 100_000
-	// readMost bounds the claims of one reading.
+	// maxHeld bounds the claims that the relay holds: 25 MB at 250 bytes each.
+	// At the bound it reads nothing until some are acknowledged.
+	maxHeld = 100_000
+	// readMost bounds the claims of one read.
 	readMost = 2000
-	// awayFactor is how much longer a relay waits between two checks while the
-	// store is away: nothing is acknowledged then, and each check asks the outbox
-	// about all that is held.
+	// awayFactor makes the time between two checks longer while the store is
+	// away: nothing is acknowledged then, and each check asks the outbox about
+	// all held entries.
 	awayFactor = 10
 	// republishMost is the longest time between two copies of an entry.
 	republishMost = 10 * time.Minute
-	// retryPause is the wait between two tries of a publish, and after a reading
+	// retryPause is the pause between two tries of a publish, and after a read
 	// that failed.
 	retryPause = 250 * time.Millisecond
 	// callWithin bounds a call to the outbox, the store or the broker's health.
 	callWithin = 5 * time.Second
-	// closeWithin bounds the end.
+	// closeWithin bounds the handing back at the end.
 	closeWithin = 2 * time.Second
 )
 
 var errStuck = errors.New("published entries are not acknowledged")
 
-// holding is an entry that the relay has read and nobody has acknowledged.
-type holding struct {
+// heldEntry is an entry that the relay has read and that is not acknowledged.
+type heldEntry struct {
 	delivery queue.Delivery
-	first    time.Time // when it was first published; zero before
+	first    time.Time // time of the first publish; zero before
 	waiting  time.Time // since when it waits while the store works
-	due      time.Time // when it is published again
+	due      time.Time // time of the next publish
 	copies   int
 	large    bool
-	direct   bool // it was given to a worker of this process
-	unknown  bool // the last check was not told whether it waits
+	direct   bool // a worker of this process has received it
+	unknown  bool // the outbox did not answer for it in the last check
 }
 
-// relay reads the outbox and publishes. It is used by one goroutine.
+// relay reads the outbox and publishes. One goroutine uses it.
 type relay struct {
 	*Line
-	consumer queue.Consumer
-	held     map[queue.ID]*holding
-	claims   int
-	checkAt  time.Time
-	heardAt  time.Time // when the broker last took messages or answered
-	passed   time.Time // when the youngest acknowledged entry was first published
-	movedAt  time.Time // when the last acknowledgement was seen
-	deaths   int       // those of other consumers that it has acted on
-	helpTo   time.Time // until when workers of this process get what waits
+	consumer   queue.Consumer
+	held       map[queue.ID]*heldEntry
+	claims     int
+	checkAt    time.Time
+	answeredAt time.Time // when the broker last stored messages or answered
+	passed     time.Time // first publish of the youngest acknowledged entry
+	movedAt    time.Time // when the last acknowledgement was seen
+	deaths     int       // deaths of other consumers that were handled
+	helpUntil  time.Time // until then, workers of this process get waiting entries
 
-	bypassAt  time.Time // when the present bypass began; zero without one
+	bypassAt  time.Time // beginning of the present bypass; zero without one
 	bypassFor time.Duration
-	bypassEnd time.Time // when the last bypass ended
+	bypassEnd time.Time // end of the last bypass
 	wellSeen  int
 }
 
-func newRelay(l *Line) *relay { return &relay{Line: l, held: make(map[queue.ID]*holding)} }
+func newRelay(l *Line) *relay { return &relay{Line: l, held: make(map[queue.ID]*heldEntry)} }
 
 // run relays until ctx ends.
 func (r *relay) run(ctx context.Context) {
@@ -103,34 +103,33 @@ func (r *relay) join(ctx context.Context) bool {
 			return true
 		}
 		r.opt.Logger.Warn("relay has not joined the outbox yet", "error", err)
-		_ = background.Pause(ctx, retryPause) // the loop looks at ctx
+		_ = background.Pause(ctx, retryPause) // the loop checks ctx
 	}
 	return false
 }
 
-// round checks what is held and how the broker is, if that is due, and passes
-// new entries on.
+// round makes the due checks of entries and broker, and publishes new entries.
 func (r *relay) round(ctx context.Context) {
-	if err := r.look(ctx, time.Now()); err != nil {
+	if err := r.runChecks(ctx, time.Now()); err != nil {
 		r.unwell(ctx, err)
 		return
 	}
-	if r.claims >= heldMost {
-		_ = background.Pause(ctx, time.Until(r.checkAt)) // the caller looks at ctx
+	if r.claims >= maxHeld {
+		_ = background.Pause(ctx, time.Until(r.checkAt)) // the caller checks ctx
 		return
 	}
 	fresh, err := r.read(ctx)
 	if err != nil {
 		r.complaints.Say(slog.LevelWarn, "read", "relay cannot read the outbox; it tries again", "error", err)
-		_ = background.Pause(ctx, retryPause) // the loop looks at ctx
+		_ = background.Pause(ctx, retryPause) // the loop checks ctx
 	}
 	if err := r.publish(ctx, fresh, false); err != nil {
 		r.unwell(ctx, err)
 	}
 }
 
-// look does the checks that are due. An error says that the broker is unwell.
-func (r *relay) look(ctx context.Context, now time.Time) error {
+// runChecks makes the due checks. An error means that the broker is unwell.
+func (r *relay) runChecks(ctx context.Context, now time.Time) error {
 	if !now.Before(r.checkAt) {
 		wait := r.opt.Timing.CheckEvery
 		storeWell, err := r.check(ctx, now)
@@ -142,27 +141,27 @@ func (r *relay) look(ctx context.Context, now time.Time) error {
 		}
 		r.checkAt = time.Now().Add(wait)
 	}
-	// A broker that dies while nothing is sold must not be found out by the first
-	// order of the next sale.
-	if now.Sub(r.heardAt) < r.opt.Timing.PingEvery {
+	// Ping the broker while nothing is sold. Otherwise the first order of the
+	// next sale would find a dead broker.
+	if now.Sub(r.answeredAt) < r.opt.Timing.PingEvery {
 		return nil
 	}
-	return r.insist(ctx, "ask the broker for its health", r.broker().Ping)
+	return r.retryCall(ctx, "ask the broker for its health", r.broker().Ping)
 }
 
-// read takes entries from the outbox until the next check is due.
-func (r *relay) read(ctx context.Context) ([]*holding, error) {
+// read reads entries from the outbox until the next check is due.
+func (r *relay) read(ctx context.Context) ([]*heldEntry, error) {
 	bounded, cancel := context.WithDeadline(ctx, r.checkAt)
 	defer cancel()
 	got, err := r.consumer.Receive(bounded, readMost)
 	if err != nil && bounded.Err() != nil {
 		err = nil
 	}
-	var fresh []*holding
+	var fresh []*heldEntry
 	for i := range got {
 		h := r.held[got[i].ID]
-		if h == nil { // else the outbox took it for lost, and gave it back to this relay
-			h = &holding{delivery: got[i]}
+		if h == nil { // else the outbox gave the entry back to this relay, because it counted as lost
+			h = &heldEntry{delivery: got[i]}
 			r.held[got[i].ID] = h
 			r.claims += len(got[i].Entry.Claims)
 		}
@@ -174,9 +173,9 @@ func (r *relay) read(ctx context.Context) ([]*holding, error) {
 	return fresh, err
 }
 
-// publish sends entries. An error says that the broker did not take them in
-// time.
-func (r *relay) publish(ctx context.Context, entries []*holding, again bool) error {
+// publish publishes entries. An error means that the broker did not store them
+// in time.
+func (r *relay) publish(ctx context.Context, entries []*heldEntry, again bool) error {
 	if len(entries) == 0 {
 		return nil
 	}
@@ -189,7 +188,7 @@ func (r *relay) publish(ctx context.Context, entries []*holding, again bool) err
 		messages[i] = packs[i].message
 	}
 	if len(messages) > 0 {
-		err := r.insist(ctx, "publish to the broker", func(ctx context.Context) error { return r.broker().Publish(ctx, messages) })
+		err := r.retryCall(ctx, "publish to the broker", func(ctx context.Context) error { return r.broker().Publish(ctx, messages) })
 		if err != nil {
 			return err
 		}
@@ -207,14 +206,14 @@ func (r *relay) publish(ctx context.Context, entries []*holding, again bool) err
 		r.opt.Meter.Published(len(messages), claims, again)
 	}
 	for _, h := range large {
-		h.large, h.due = true, now // offered again soon if no worker has room
+		h.large, h.due = true, now // soon again, if no worker has room
 	}
-	r.give(ctx, large)
+	r.giveToWorkers(ctx, large)
 	return nil
 }
 
-// sent books a copy of an entry.
-func (r *relay) sent(h *holding, now time.Time) {
+// sent records a copy of an entry.
+func (r *relay) sent(h *heldEntry, now time.Time) {
 	if h.first.IsZero() {
 		h.first, h.waiting = now, now
 	}
@@ -223,9 +222,9 @@ func (r *relay) sent(h *holding, now time.Time) {
 	h.due = now.Add(min(delay, republishMost))
 }
 
-// give passes entries to workers of this process, as copies that come by no
-// broker. It waits for room a moment.
-func (r *relay) give(ctx context.Context, entries []*holding) {
+// giveToWorkers passes entries to workers of this process, as copies without a message.
+// It waits a moment for room.
+func (r *relay) giveToWorkers(ctx context.Context, entries []*heldEntry) {
 	ctx, cancel := context.WithTimeout(ctx, retryPause)
 	defer cancel()
 	for _, h := range entries {
@@ -239,29 +238,29 @@ func (r *relay) give(ctx context.Context, entries []*holding) {
 	}
 }
 
-// insist calls the broker until it succeeds, or for PublishWithin.
-func (r *relay) insist(ctx context.Context, what string, call func(context.Context) error) error {
+// retryCall calls the broker until it succeeds, or for PublishWithin.
+func (r *relay) retryCall(ctx context.Context, what string, call func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, r.opt.Timing.PublishWithin)
 	defer cancel()
 	never := func(error) bool { return false }
 	err := background.Retry(bounded, retryPause, never, func() error { return call(bounded) })
 	switch {
 	case err == nil:
-		r.heardAt = time.Now()
+		r.answeredAt = time.Now()
 	case ctx.Err() == nil:
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	return nil // or stopping: the outbox has all
+	return nil // or a stop: the outbox has everything
 }
 
-// check asks which entries still wait, forgets the others, and publishes again
-// what is due. An error says that the broker is unwell.
+// check asks which entries still wait, removes the others, and publishes due
+// entries again. An error means that the broker is unwell.
 func (r *relay) check(ctx context.Context, now time.Time) (storeWell bool, err error) {
 	defer func() { r.opt.Meter.Holds(r.claims) }()
-	// What a dead instance has in hand, the broker may give to others much later:
+	// The broker may give the messages of a dead instance to others much later:
 	// 8 s with Kafka, 60 s with RocketMQ.
 	if n := r.consumer.Deaths(); n != r.deaths {
-		r.deaths, r.helpTo = n, now.Add(r.opt.Timing.RepublishAfter)
+		r.deaths, r.helpUntil = n, now.Add(r.opt.Timing.RepublishAfter)
 	}
 	if len(r.held) == 0 {
 		return true, nil
@@ -281,28 +280,28 @@ func (r *relay) check(ctx context.Context, now time.Time) (storeWell bool, err e
 	if err := r.stuck(now); err != nil {
 		return true, err
 	}
-	if now.Before(r.helpTo) {
-		r.give(ctx, r.which(func(h *holding) bool { return !h.direct && !h.unknown }))
+	if now.Before(r.helpUntil) {
+		r.giveToWorkers(ctx, r.heldIf(func(h *heldEntry) bool { return !h.direct && !h.unknown }))
 	}
-	return true, r.publish(ctx, r.which(func(h *holding) bool { return !now.Before(h.due) }), true)
+	return true, r.publish(ctx, r.heldIf(func(h *heldEntry) bool { return !now.Before(h.due) }), true)
 }
 
-// which picks entries that are held, oldest first.
-func (r *relay) which(is func(*holding) bool) (some []*holding) {
+// heldIf returns the matching held entries, oldest first.
+func (r *relay) heldIf(is func(*heldEntry) bool) (some []*heldEntry) {
 	for _, h := range r.held {
 		if is(h) {
 			some = append(some, h)
 		}
 	}
-	slices.SortFunc(some, func(a, b *holding) int {
+	slices.SortFunc(some, func(a, b *heldEntry) int {
 		return cmp.Or(cmp.Compare(a.delivery.ID.Stream, b.delivery.ID.Stream), cmp.Compare(a.delivery.ID.Seq, b.delivery.ID.Seq))
 	})
 	return some
 }
 
-// forgetSettled drops the entries that somebody has acknowledged, and notes those
-// of which the outbox does not say it.
-func (r *relay) forgetSettled(ctx context.Context, all []*holding, now time.Time) {
+// forgetSettled removes acknowledged entries, and marks the entries for which
+// the outbox did not answer.
+func (r *relay) forgetSettled(ctx context.Context, all []*heldEntry, now time.Time) {
 	deliveries := make([]queue.Delivery, len(all))
 	for i := range all {
 		deliveries[i] = all[i].delivery
@@ -311,7 +310,7 @@ func (r *relay) forgetSettled(ctx context.Context, all []*holding, now time.Time
 	defer cancel()
 	states, err := r.consumer.Waits(asking, deliveries)
 	if err != nil && ctx.Err() == nil {
-		r.complaints.Say(slog.LevelWarn, "relay asks", "outbox does not say of all entries whether they wait; those are left alone until it does", "error", err)
+		r.complaints.Say(slog.LevelWarn, "relay asks", "outbox did not answer for some entries; the relay checks them again", "error", err)
 	}
 	for i, h := range all {
 		if h.unknown = states[i] == queue.Unknown; states[i] != queue.Gone {
@@ -330,9 +329,9 @@ func (r *relay) storeWell(ctx context.Context) bool {
 	return r.opt.Store.Ping(ctx) == nil
 }
 
-// stuck says that the oldest published entry waits for too long: no entry was
-// acknowledged meanwhile, or much younger ones were. Workers that are slow
-// acknowledge old entries first, and are no reason to bypass the broker.
+// stuck returns an error if the oldest published entry has waited too long, and
+// either no entry or only much younger ones were acknowledged since. Slow
+// workers acknowledge old entries first, so they do not count.
 func (r *relay) stuck(now time.Time) error {
 	after := r.opt.Timing.UnwellAfter
 	for _, h := range r.held {

@@ -21,7 +21,7 @@ import (
 
 func TestLine_OrdersTravelByTheBroker(t *testing.T) {
 	s := newShop(t)
-	s.timing.RepublishAfter = time.Minute // a copy on a busy machine would be a stray
+	s.timing.RepublishAfter = time.Minute // a copy on a slow machine would be a stray
 	p := s.Open(t, 1, 100)
 	s.relay(t)
 	s.work(t)
@@ -33,7 +33,7 @@ func TestLine_OrdersTravelByTheBroker(t *testing.T) {
 	}
 }
 
-func TestRelay_PublishesAgainWhatTheBrokerLost(t *testing.T) {
+func TestRelay_RepublishesLostMessages(t *testing.T) {
 	s := newShop(t)
 	s.timing.UnwellAfter = time.Minute
 	p := s.Open(t, 1, 100)
@@ -46,7 +46,7 @@ func TestRelay_PublishesAgainWhatTheBrokerLost(t *testing.T) {
 	s.all(t, seckill.OrderPending, nos)
 }
 
-func TestRelay_PublishesNothingAgainWhileTheStoreIsAway(t *testing.T) {
+func TestRelay_RepublishesNothingWhileTheStoreIsAway(t *testing.T) {
 	s := newShop(t)
 	p := s.Open(t, 1, 100)
 	s.store.set(errors.New("away"))
@@ -73,13 +73,13 @@ func TestRelay_CopiesAreSpacedExponentially(t *testing.T) {
 	s.broker.Swallow(true)
 	began := time.Now()
 	rig.Until(t, "two seconds pass", func() bool { return time.Since(began) > 2*time.Second })
-	// After 0.2, 0.6 and 1.4 s; then after 3.0 s.
+	// After 0.2, 0.6 and 1.4 s; the next one is after 3.0 s.
 	if n := s.count(&s.again); n < 1 || n > 3 {
 		t.Errorf("%d copies in 2 s", n)
 	}
 }
 
-func TestLine_BrokerThatRefusesIsBypassedUntilItIsWell(t *testing.T) {
+func TestLine_RefusingBrokerIsBypassedUntilItIsWell(t *testing.T) {
 	s := newShop(t)
 	p := s.Open(t, 1, 10_000)
 	s.relay(t)
@@ -95,7 +95,7 @@ func TestLine_BrokerThatRefusesIsBypassedUntilItIsWell(t *testing.T) {
 	rig.Until(t, "the bypass ends", func() bool { return !s.line.Bypassed() })
 	before, bought := len(s.broker.Sent()), 0
 	rig.Until(t, "orders go by the broker again", func() bool {
-		bought++ // a worker may still take the first from the outbox
+		bought++ // a worker may still read the first from the outbox
 		nos = append(nos, s.Buy(t, p, fmt.Sprintf("b-%d", bought))...)
 		return len(s.broker.Sent()) > before
 	})
@@ -103,8 +103,8 @@ func TestLine_BrokerThatRefusesIsBypassedUntilItIsWell(t *testing.T) {
 	s.all(t, seckill.OrderPending, nos)
 }
 
-// The first order of the next sale must not find out that the broker is dead.
-func TestLine_BrokerThatDiesWhileNothingIsSoldIsBypassed(t *testing.T) {
+// The relay finds a dead broker before the first order of the next sale.
+func TestLine_BrokerThatDiesWhileIdleIsBypassed(t *testing.T) {
 	s := newShop(t)
 	s.timing.PingEvery = 50 * time.Millisecond
 	p := s.Open(t, 1, 100)
@@ -113,7 +113,7 @@ func TestLine_BrokerThatDiesWhileNothingIsSoldIsBypassed(t *testing.T) {
 	s.broker.Fail(errors.New("dead"))
 	rig.Until(t, "the broker is bypassed", s.line.Bypassed)
 	if s.count(&s.bypasses) == 0 {
-		t.Error("the meter does not know of the bypass")
+		t.Error("the meter does not show the bypass")
 	}
 	nos := s.Buy(t, p, buyers("b", 10)...)
 	rig.Until(t, "the outbox is empty", func() bool { return s.Depth(t, 0) == 0 })
@@ -122,13 +122,13 @@ func TestLine_BrokerThatDiesWhileNothingIsSoldIsBypassed(t *testing.T) {
 	rig.Until(t, "the bypass ends", func() bool { return !s.line.Bypassed() })
 }
 
-func TestLine_BrokerThatIsAwayAtStartIsBypassed(t *testing.T) {
+func TestLine_BrokerAwayAtStartIsBypassed(t *testing.T) {
 	s := newShop(t)
 	p := s.Open(t, 1, 100)
 	s.broker.Fail(errors.New("away"))
 	s.relay(t)
 	s.work(t)
-	rig.Until(t, "the meter knows of the bypass", func() bool { return s.count(&s.bypasses) > 0 })
+	rig.Until(t, "the meter shows the bypass", func() bool { return s.count(&s.bypasses) > 0 })
 	nos := s.Buy(t, p, buyers("b", 10)...)
 	rig.Until(t, "the outbox is empty", func() bool { return s.Depth(t, 0) == 0 })
 	s.all(t, seckill.OrderPending, nos)
@@ -149,7 +149,7 @@ func TestLine_BrokerThatDeliversNothingIsBypassed(t *testing.T) {
 	if s.count(&s.bypasses) == 0 {
 		t.Error("the broker was not bypassed")
 	}
-	// The copies come late, and change nothing.
+	// The copies come late and change nothing.
 	s.broker.Swallow(false)
 	s.drained(t)
 	if got := s.Stored(t, 1).Stock; got != 90 {
@@ -255,7 +255,7 @@ func TestLine_RejectedMessagesDoNotFillTheLog(t *testing.T) {
 	}
 }
 
-func TestRelay_EntryThatIsTooLargeGoesToAWorkerDirectly(t *testing.T) {
+func TestRelay_TooLargeEntryGoesToAWorkerDirectly(t *testing.T) {
 	s := newShop(t)
 	s.broker.Limit(2000)
 	p := s.Open(t, 1, 100)
@@ -289,8 +289,8 @@ func TestLine_StopHandsEntriesBackToTheOutbox(t *testing.T) {
 	s.all(t, seckill.OrderPending, nos)
 }
 
-// What a broker that does not answer has are copies: a stop waits for it a
-// second, and hands entries back to the outbox.
+// A broker that does not answer has only copies. A stop waits one second for
+// it, and hands the entries back to the outbox.
 func TestLine_StopDoesNotWaitLongForAFrozenBroker(t *testing.T) {
 	s := newShop(t)
 	s.timing.UnwellAfter = time.Minute
@@ -314,7 +314,7 @@ func TestLine_StopDoesNotWaitLongForAFrozenBroker(t *testing.T) {
 	rig.Must(t, <-settled)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = holding.Close(ctx) // the broker takes nothing back
+	_ = holding.Close(ctx) // the broker accepts nothing back
 	if took := time.Since(began); took > background.GraceTime+2*time.Second {
 		t.Errorf("the stop took %s", took)
 	}

@@ -14,7 +14,8 @@ import (
 	"seckill/internal/queue"
 )
 
-// askedOutbox counts how often it is asked which entries wait. All of them do.
+// askedOutbox counts how often it is asked which entries wait. All entries
+// wait.
 type askedOutbox struct {
 	queue.Consumer
 	asked  int
@@ -50,18 +51,18 @@ func (noMeter) Holds(int) {}
 
 func (noMeter) Published(int, int, bool) {}
 
-// fullRelay holds all that it may.
+// fullRelay holds the maximum.
 func fullRelay(store *storeAway) (*relay, *askedOutbox) {
 	line := New(Options{
 		Store: store, Meter: noMeter{}, Logger: slog.New(slog.DiscardHandler), Timing: Timing{CheckEvery: 100 * time.Millisecond},
 	})
 	line.carrier = carriertest.NewMemory()
 	r, outbox := newRelay(line), &askedOutbox{}
-	r.consumer, r.heardAt, r.movedAt = outbox, time.Now(), time.Now()
+	r.consumer, r.answeredAt, r.movedAt = outbox, time.Now(), time.Now()
 	id := queue.ID{Stream: "s", Seq: 1}
-	h := &holding{delivery: queue.Delivery{ID: id, Entry: seckill.Entry{Claims: make([]seckill.Claim, heldMost)}}}
+	h := &heldEntry{delivery: queue.Delivery{ID: id, Entry: seckill.Entry{Claims: make([]seckill.Claim, maxHeld)}}}
 	r.sent(h, time.Now())
-	r.held[id], r.claims = h, heldMost
+	r.held[id], r.claims = h, maxHeld
 	return r, outbox
 }
 
@@ -81,26 +82,26 @@ func TestRound_FullRelayAsksLessOftenWhileTheStoreIsAway(t *testing.T) {
 	store := &storeAway{err: errors.New("away")}
 	r, outbox := fullRelay(store)
 	now := time.Now()
-	if err := r.look(t.Context(), now); err != nil {
+	if err := r.runChecks(t.Context(), now); err != nil {
 		t.Fatal(err)
 	}
 	next := r.checkAt
 	if wait := next.Sub(now); wait < awayFactor*r.opt.Timing.CheckEvery {
-		t.Errorf("the next check is after %s", wait)
+		t.Errorf("the next check comes after %s", wait)
 	}
 	store.err = nil
-	if err := r.look(t.Context(), next.Add(-time.Millisecond)); err != nil || outbox.asked != 1 {
-		t.Errorf("before that it asked %d times, %v", outbox.asked, err)
+	if err := r.runChecks(t.Context(), next.Add(-time.Millisecond)); err != nil || outbox.asked != 1 {
+		t.Errorf("before that, it asked %d times, %v", outbox.asked, err)
 	}
-	if err := r.look(t.Context(), next); err != nil || outbox.asked != 2 {
-		t.Errorf("then it asked %d times, %v", outbox.asked, err)
+	if err := r.runChecks(t.Context(), next); err != nil || outbox.asked != 2 {
+		t.Errorf("after that, it asked %d times, %v", outbox.asked, err)
 	}
 	if wait := time.Until(r.checkAt); wait > r.opt.Timing.CheckEvery {
-		t.Errorf("with the store the next check is after %s", wait)
+		t.Errorf("with the store, the next check comes after %s", wait)
 	}
 }
 
-func TestCheck_WorkersGetWhatADeadInstanceMayHaveInHand(t *testing.T) {
+func TestCheck_WorkersGetEntriesOfADeadInstance(t *testing.T) {
 	store := &storeAway{}
 	r, outbox := fullRelay(store)
 	now := time.Now()
@@ -112,7 +113,7 @@ func TestCheck_WorkersGetWhatADeadInstanceMayHaveInHand(t *testing.T) {
 		return len(r.arrivals)
 	}
 	hold := func(seq uint64) {
-		h := &holding{delivery: queue.Delivery{ID: queue.ID{Stream: "s", Seq: seq}}}
+		h := &heldEntry{delivery: queue.Delivery{ID: queue.ID{Stream: "s", Seq: seq}}}
 		r.sent(h, now.Add(5*time.Second))
 		r.held[h.delivery.ID] = h
 	}
@@ -129,7 +130,7 @@ func TestCheck_WorkersGetWhatADeadInstanceMayHaveInHand(t *testing.T) {
 			t.Errorf("after a death workers get %d entries, want one, once", n)
 		}
 	}
-	hold(2) // it may go to the dead one as well
+	hold(2) // the dead instance may have got it too
 	if n := given(3 * time.Second); n != 2 {
 		t.Errorf("soon after a death workers have got %d entries, want 2", n)
 	}
@@ -142,8 +143,8 @@ func TestCheck_WorkersGetWhatADeadInstanceMayHaveInHand(t *testing.T) {
 	}
 }
 
-// One master of a Cluster is away: whether its entries wait is not known.
-func TestReceive_CopiesOfAPartThatIsAwayHoldUpNoOthers(t *testing.T) {
+// One master of a Cluster is away, so it is unknown whether its entries wait.
+func TestReceive_CopiesOfASilentPartDelayNoOthers(t *testing.T) {
 	r, outbox := fullRelay(&storeAway{})
 	broker := carriertest.NewMemory()
 	r.carrier, r.bypassed, outbox.away = broker, false, "away"
@@ -170,8 +171,8 @@ func TestReceive_CopiesOfAPartThatIsAwayHoldUpNoOthers(t *testing.T) {
 		arrive("s", 1)
 		receive("s")
 	}
-	// What is beyond the bound goes back to the broker.
-	arrive("away", unknownMost)
+	// Copies above the bound go back to the broker.
+	arrive("away", maxUnknown)
 	arrive("s", 1)
 	receive("s")
 	brief, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -193,7 +194,7 @@ func TestCheck_PartOfTheOutboxIsAway(t *testing.T) {
 	now := time.Now()
 	clear(r.held)
 	for _, stream := range []string{"away", "gone", "s"} {
-		h := &holding{delivery: queue.Delivery{ID: queue.ID{Stream: stream}}}
+		h := &heldEntry{delivery: queue.Delivery{ID: queue.ID{Stream: stream}}}
 		r.sent(h, now)
 		r.held[h.delivery.ID] = h
 	}
@@ -204,10 +205,10 @@ func TestCheck_PartOfTheOutboxIsAway(t *testing.T) {
 		return err
 	}
 	if err := check(r.opt.Timing.RepublishAfter); err != nil || len(r.held) != 2 {
-		t.Errorf("%d entries are held, %v, want what waits and what is unknown", len(r.held), err)
+		t.Errorf("%d entries are held, %v, want the waiting and the unknown one", len(r.held), err)
 	}
 	if away.copies != 1 || away.direct || other.copies != 2 || !other.direct {
-		t.Errorf("given to a worker were %+v and %+v, want the latter alone", away, other)
+		t.Errorf("given to a worker were %+v and %+v, want only the second one", away, other)
 	}
 	later := 2 * r.opt.Timing.UnwellAfter
 	if err := check(later); !errors.Is(err, errStuck) {
@@ -223,11 +224,11 @@ func TestCheck_PartOfTheOutboxIsAway(t *testing.T) {
 	}
 }
 
-func TestInsist_ReportsTheReasonRatherThanTheEndOfTheTime(t *testing.T) {
+func TestRetryCall_ReportsTheReasonInsteadOfTheTimeout(t *testing.T) {
 	r, _ := fullRelay(&storeAway{})
 	r.opt.Timing.PublishWithin = 2 * retryPause
 	reason, calls := errors.New("no broker is reachable"), 0
-	err := r.insist(t.Context(), "ask", func(ctx context.Context) error {
+	err := r.retryCall(t.Context(), "ask", func(ctx context.Context) error {
 		if calls++; calls == 1 {
 			return reason
 		}
