@@ -11,8 +11,8 @@ import (
 
 var noteInCode = regexp.MustCompile(`(?m) *(?:#|//).*$`)
 
-// TestChinesePages_MatchTheEnglishOnes compares the parts that both languages share: inline code, code
-// blocks without their comments, and the number of sections.
+// TestChinesePages_MatchTheEnglishOnes compares the parts that both languages share: inline
+// code, code blocks without their comments, and the number of sections.
 func TestChinesePages_MatchTheEnglishOnes(t *testing.T) {
 	pages, err := filepath.Glob("docs/zh/*.md")
 	if err != nil {

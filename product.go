@@ -101,9 +101,9 @@ type Product struct {
 	// Unlisted keeps the product out of the public list. With its id it can still be read and
 	// bought.
 	Unlisted bool
-	// Test is set for a rehearsal. It is bought like any other, but left out of the public list, of
-	// the events for others, and of figures. It never changes, and only such a product can be
-	// deleted.
+	// Test is set for a rehearsal. It is bought like any other, but left out of the public
+	// list, of the events for others, and of figures. It never changes, and only such a product
+	// can be deleted.
 	Test bool
 	// Stock is the units that the store has not sold. Offered is the initial stock plus
 	// operator changes (I1).

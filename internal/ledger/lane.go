@@ -335,8 +335,8 @@ func (l *Lane) settleBefore(ctx context.Context) error {
 	return err
 }
 
-// pauseBeforeAsk waits until the next ask is due. The time is kept across callers, so that many short
-// calls do not ask more often than one long call.
+// pauseBeforeAsk waits until the next ask is due. The time is kept across callers, so that many
+// short calls do not ask more often than one long call.
 func (l *Lane) pauseBeforeAsk(ctx context.Context) error {
 	if wait := time.Until(l.nextAskAt); l.asks > 0 && wait > 0 {
 		timer := time.NewTimer(wait)

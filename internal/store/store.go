@@ -242,11 +242,14 @@ type ProductPatch struct {
 
 // Orders keeps the orders.
 type Orders interface {
-	// Confirm turns claims of one product into orders. It is the worker's transaction: it
-	// classifies each claim, deducts stock, writes orders, stock log, buyer records and events,
-	// parks the claims of Park, closes the letters of the confirmed claims, and raises the
-	// witness of each stream to the highest id given. The deduction compares the product's
-	// version, and re-reads it at most 3 times (then ErrConflict).
+	// Confirm turns claims of one product into orders. It is the worker's transaction:
+	//   - classify each claim and deduct the stock,
+	//   - write orders, stock log, buyer records and events,
+	//   - park the claims of Park, and close the letters of confirmed claims,
+	//   - raise the witness of each stream to the highest id given.
+	//
+	// The deduction compares the product's version, and re-reads it at most 3 times (then
+	// ErrConflict).
 	//
 	// The outcome of a claim is the first that holds:
 	//   - The order exists ► ConfirmReplay. If it is dead, its release is owed again, under the

@@ -246,8 +246,8 @@ func (l *Ledger) finish() {
 	r.reset()
 }
 
-// checkpointLongLog runs a checkpoint from the scribe if the write-ahead log has become long. Only while
-// nothing is written can the log be copied to its end and start again.
+// checkpointLongLog runs a checkpoint from the scribe if the write-ahead log has become long.
+// Only while nothing is written can the log be copied to its end and start again.
 func (l *Ledger) checkpointLongLog() {
 	if l.walPages.Load() < walPressurePages || l.journal.w == nil {
 		return

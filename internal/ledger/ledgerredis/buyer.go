@@ -69,8 +69,8 @@ func (l *Ledger) eachBuyerOf(ctx context.Context, g Group, away map[int]error, s
 	return failed
 }
 
-// unreachableWith finds the other buckets that fail like one that did not answer. They probably belong
-// to the same master, and each of them would cost as much time.
+// unreachableWith finds the other buckets that fail like one that did not answer. They probably
+// belong to the same master, and each of them would cost as much time.
 func (l *Ledger) unreachableWith(ctx context.Context, silent int, cause error) map[int]error {
 	ctx, cancel := context.WithTimeout(ctx, scanTimeout)
 	defer cancel()

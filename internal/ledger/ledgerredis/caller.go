@@ -43,14 +43,14 @@ func (c *caller) runReplicated(ctx context.Context, s *script, keys, args []stri
 	return c.run(ctx, s, keys, args, c.replicas > 0)
 }
 
-// runUnreplicated runs a script whose reply counts at once, because a loss could not make it wrong or
-// nothing depends on it.
+// runUnreplicated runs a script whose reply counts at once, because a loss could not make it
+// wrong or nothing depends on it.
 func (c *caller) runUnreplicated(ctx context.Context, s *script, keys, args []string) (rueidis.RedisMessage, error) {
 	return c.run(ctx, s, keys, args, false)
 }
 
-// runUntilReply runs a script repeatedly until it gets a reply or insistTimeout has passed. The script
-// must be safe to run twice or late.
+// runUntilReply runs a script repeatedly until it gets a reply or insistTimeout has passed. The
+// script must be safe to run twice or late.
 func (c *caller) runUntilReply(ctx context.Context, s *script, keys, args []string) (rueidis.RedisMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, insistTimeout)
 	defer cancel()

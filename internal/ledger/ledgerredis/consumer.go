@@ -211,7 +211,8 @@ func (c *consumer) hideBriefFailure(err error) error {
 	return nil
 }
 
-// tendInBackground starts tending in the background if it is due. A running round would do it itself.
+// tendInBackground starts tending in the background if it is due. A running round would do it
+// itself.
 func (c *consumer) tendInBackground() {
 	if !c.tendDue() {
 		return

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// heartbeatsPerSilence is the number of heartbeats that a live consumer sends within the silence
-	// timeout. It may miss some.
+	// heartbeatsPerSilence is the number of heartbeats that a live consumer sends within the
+	// silence timeout. It may miss some.
 	heartbeatsPerSilence = 5
 	// heartbeatTimeout bounds one heartbeat.
 	heartbeatTimeout = time.Second
@@ -44,7 +44,8 @@ func (c *consumer) sendHeartbeat(ctx context.Context) (signs map[string]string, 
 	return signs, nil
 }
 
-// removeHeartbeat removes the consumer's heartbeat. If that fails, the others will consider it dead.
+// removeHeartbeat removes the consumer's heartbeat. If that fails, the others will consider it
+// dead.
 func (c *consumer) removeHeartbeat(ctx context.Context) {
 	var commands []rueidis.Completed
 	for _, set := range []string{c.queue.keys.workers(), c.queue.keys.relays()} {
@@ -53,9 +54,9 @@ func (c *consumer) removeHeartbeat(ctx context.Context) {
 	_ = c.queue.sendOnce(ctx, commands)
 }
 
-// sendHeartbeats sends heartbeats until the consumer is closed or its ledger is, also while it is not
-// called. A worker that waits for its store is not dead, and taking over its entries would help
-// nothing.
+// sendHeartbeats sends heartbeats until the consumer is closed or its ledger is, also while it
+// is not called. A worker that waits for its store is not dead, and taking over its entries
+// would help nothing.
 func (c *consumer) sendHeartbeats() {
 	ticker := time.NewTicker(c.queue.silence / heartbeatsPerSilence)
 	defer ticker.Stop()

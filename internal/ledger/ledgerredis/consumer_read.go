@@ -156,8 +156,8 @@ func (c *consumer) read(ctx context.Context, max int) error {
 	return cmp.Or(failures...)
 }
 
-// processReply processes one bucket's reply. If it was lost, the server may have assigned entries to
-// this consumer without its knowledge; tending finds them.
+// processReply processes one bucket's reply. If it was lost, the server may have assigned
+// entries to this consumer without its knowledge; tending finds them.
 func (c *consumer) processReply(r reading, result rueidis.RedisResult) error {
 	now := time.Now()
 	rows, err := result.ToArray()
@@ -203,8 +203,8 @@ func readRow(bucket int, row *rueidis.RedisMessage) (id queue.ID, fields map[str
 	return id, fields, err
 }
 
-// decodeArrival decodes an entry, unless it is of another version: the script has assigned that to the
-// consumer of its version. A damaged entry is reported once, stays with this consumer,
+// decodeArrival decodes an entry, unless it is of another version: the script has assigned that
+// to the consumer of its version. A damaged entry is reported once, stays with this consumer,
 // unacknowledged and counted, and does not block the others.
 func (c *consumer) decodeArrival(a arrival, fields map[string]string) bool {
 	var err error

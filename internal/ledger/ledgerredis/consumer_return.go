@@ -33,8 +33,8 @@ func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
 	return nil
 }
 
-// takeFromBuffer removes the entries of some buckets from the buffer, to return them to the queue. If
-// returning them fails, tending finds them.
+// takeFromBuffer removes the entries of some buckets from the buffer, to return them to the
+// queue. If returning them fails, tending finds them.
 func (c *consumer) takeFromBuffer(which func(bucket int) bool) map[int][]queue.ID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,8 +72,8 @@ func (c *consumer) returnEntries(ctx context.Context, bucket int, ids []queue.ID
 	return nil
 }
 
-// setReceiving records that a Receive begins or ends. After it ended, the buffer is returned to the
-// queue unless the next Receive comes soon.
+// setReceiving records that a Receive begins or ends. After it ended, the buffer is returned to
+// the queue unless the next Receive comes soon.
 func (c *consumer) setReceiving(receiving bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -149,8 +149,8 @@ func (c *consumer) tidy(ctx context.Context, b tended) (more bool, err error) {
 	return more, nil
 }
 
-// returnUnknown lists the entries that this consumer holds in a bucket, and returns unknown ones to
-// the queue: the reply that brought them was lost.
+// returnUnknown lists the entries that this consumer holds in a bucket, and returns unknown
+// ones to the queue: the reply that brought them was lost.
 func (c *consumer) returnUnknown(ctx context.Context, bucket int) error {
 	var all []queue.ID
 	for from := "-"; from != ""; {

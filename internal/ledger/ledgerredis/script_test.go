@@ -23,6 +23,6 @@ func TestScripts_AreLoadedAtTheStart(t *testing.T) {
 		}
 	}
 	if len(told) != count {
-		t.Errorf("%d scripts are told, and there are %d", len(told), count)
+		t.Errorf("%d scripts are loaded, but there are %d", len(told), count)
 	}
 }

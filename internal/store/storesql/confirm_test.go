@@ -132,7 +132,7 @@ func aLostVersionIsReadAgainThreeTimes(t *testing.T, s *Store) {
 			}
 			after, err := s.Figures(t.Context(), p.ID)
 			if err != nil || !reflect.DeepEqual(before, after) {
-				t.Errorf("a lost change changed something: %+v, was %+v (%v)", after, before, err)
+				t.Errorf("a conflicting change had an effect: %+v, was %+v (%v)", after, before, err)
 			}
 			s.afterRead = bump(maxRereads)
 			if err := changes[name](); err != nil {

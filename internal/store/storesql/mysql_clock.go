@@ -52,9 +52,9 @@ func (c *serverClock) sync(ctx context.Context, r *session) error {
 	return nil
 }
 
-// addReading takes a reading that the server made between sent and now. That gives the server's time
-// only within an interval. The estimate so far is kept if it lies in the interval, so that the
-// clock does not jitter with the network.
+// addReading takes a reading that the server made between sent and now. That gives the server's
+// time only within an interval. The estimate so far is kept if it lies in the interval, so that
+// the clock does not jitter with the network.
 func (c *serverClock) addReading(server time.Time, sent, now time.Duration) {
 	earliest, latest := server.Add(-now), server.Add(-sent)
 	c.mu.Lock()

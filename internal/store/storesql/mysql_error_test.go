@@ -39,7 +39,7 @@ func TestErrorsOfMySQL_AreMappedToThePort(t *testing.T) {
 			t.Errorf("%s is %v, want %v", c.what, err, c.want)
 		}
 		if sick := db.sick.Load(); sick != (c.want == store.ErrUnavailable) {
-			t.Errorf("%s: the server is thought sick: %t", c.what, sick)
+			t.Errorf("%s: sick is %t", c.what, sick)
 		}
 	}
 }

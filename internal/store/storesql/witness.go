@@ -18,9 +18,9 @@ const (
 var errLossHandled = errors.New("another worker has handled the loss")
 
 // WitnessLost forgets lost witnesses and requests a rebuild of every current product that its
-// ledger sells, unless the witnesses have changed since. It locks products first, like a confirmation, and in
-// the order of all locks (lock.go). So two such transactions wait for each other without a
-// deadlock.
+// ledger sells, unless the witnesses have changed since. It locks products first, like a
+// confirmation, and in the order of all locks (lock.go). So two such transactions wait for each
+// other without a deadlock.
 func (s *Store) WitnessLost(ctx context.Context, lost, kept []queue.ID) (bool, error) {
 	err := s.change(ctx, "witness", func(ctx context.Context, tx *session) error {
 		since := s.currentSince()

@@ -187,7 +187,7 @@ func (t *scheduler) moves(random *rand.Rand) {
 
 func (t *scheduler) unlessKilled(me *actor, err error) {
 	if err != nil && me.dead.Err() == nil {
-		t.Errorf("a process that lives met %v", err)
+		t.Errorf("a live process got %v", err)
 	}
 }
 
