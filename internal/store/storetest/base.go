@@ -57,7 +57,7 @@ func endedContext(t *testing.T, s *suite) {
 	}
 	for name, call := range calls {
 		t.Run(name, func(t *testing.T) {
-			s.unchanged(t, p.ID, func() { fails(t, call(), store.ErrUnavailable) })
+			s.wantUnchanged(t, p.ID, func() { wantError(t, call(), store.ErrUnavailable) })
 		})
 	}
 }
@@ -89,12 +89,12 @@ func closed(t *testing.T, s *suite) {
 	item := s.item(t, p, "buyer")
 	must(t, s.Store.Close())
 	_, err := s.Store.Confirm(t.Context(), request(item))
-	fails(t, err, store.ErrUnavailable)
+	wantError(t, err, store.ErrUnavailable)
 	_, err = s.Store.Product(t.Context(), p.ID)
-	fails(t, err, store.ErrUnavailable)
-	fails(t, s.Store.Ping(t.Context()), store.ErrUnavailable)
+	wantError(t, err, store.ErrUnavailable)
+	wantError(t, s.Store.Ping(t.Context()), store.ErrUnavailable)
 	s.Store = s.Reopen(t)
 	equal(t, "stock", s.product(t, p.ID).Stock, p.Stock)
 	_, err = s.Store.Order(t.Context(), item.Claim.OrderNo)
-	refused(t, err, seckill.CodeNotFound)
+	wantCode(t, err, seckill.CodeNotFound)
 }

@@ -55,7 +55,7 @@ var directConcurrencyTests = []test{
 func (s *suite) sellOne(ctx context.Context, p seckill.Product, claim seckill.Claim) (store.SellVerdict, error) {
 	const tries = 100
 	for range tries {
-		got, err := s.Store.Sell(ctx, s.over(p, claim))
+		got, err := s.Store.Sell(ctx, s.sellRequest(p, claim))
 		if err == nil {
 			return got.Verdicts[0], nil
 		}

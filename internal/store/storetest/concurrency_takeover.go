@@ -68,7 +68,7 @@ func takeoverCrowd(t *testing.T, s *suite) {
 				buyer := numbered("buyer", random.IntN(200))
 				if random.IntN(2) == 0 {
 					claim := s.claim(t, now, buyer, quantity(1+random.IntN(2)))
-					got, err := s.Store.Sell(t.Context(), s.over(now, claim))
+					got, err := s.Store.Sell(t.Context(), s.sellRequest(now, claim))
 					if err == nil && got.Verdicts[0].Code == ledger.VerdictAccepted {
 						bySell.Add(1)
 						mu.Lock()

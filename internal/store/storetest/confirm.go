@@ -31,10 +31,10 @@ var confirmTests = []test{
 		item := s.item(t, p, "buyer", key("k"))
 		s.confirm(t, []store.Item{item}, store.ConfirmNew)
 		for range 2 {
-			s.unchanged(t, p.ID, func() { s.confirm(t, []store.Item{item}, store.ConfirmReplay) })
+			s.wantUnchanged(t, p.ID, func() { s.confirm(t, []store.Item{item}, store.ConfirmReplay) })
 		}
 		s.pay(t, s.order(t, item.Claim.OrderNo))
-		s.unchanged(t, p.ID, func() { s.confirm(t, []store.Item{item}, store.ConfirmReplay) })
+		s.wantUnchanged(t, p.ID, func() { s.confirm(t, []store.Item{item}, store.ConfirmReplay) })
 	}},
 	{"the same order twice in one request is one order", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
@@ -50,16 +50,16 @@ var confirmTests = []test{
 		item := s.item(t, p, "buyer")
 		s.confirm(t, []store.Item{item}, store.ConfirmNew)
 		s.openEpoch(t, p.ID)
-		s.unchanged(t, p.ID, func() { s.confirm(t, []store.Item{item}, store.ConfirmReplay) })
+		s.wantUnchanged(t, p.ID, func() { s.confirm(t, []store.Item{item}, store.ConfirmReplay) })
 	}},
 	{"Committing is called before the commit, and not for refused requests", committing},
 	{"a claim of an older epoch is left to be adopted", oldEpoch},
 	{"a claim of a later epoch is ErrEpoch and changes nothing", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		good, bad := s.item(t, p, "good"), s.item(t, p, "bad", atEpoch(p.Epoch+1))
-		s.unchanged(t, p.ID, func() {
+		s.wantUnchanged(t, p.ID, func() {
 			_, err := s.Store.Confirm(t.Context(), request(good, bad))
-			fails(t, err, store.ErrEpoch)
+			wantError(t, err, store.ErrEpoch)
 		})
 	}},
 	{"less stock than promised is ErrShort and changes nothing", short},
@@ -110,7 +110,7 @@ func replayDead(t *testing.T, s *suite) {
 	item := s.item(t, p, "buyer")
 	s.confirm(t, []store.Item{item}, store.ConfirmNew)
 	s.cancel(t, s.order(t, item.Claim.OrderNo))
-	s.hear(t, p.ID)
+	s.settleReleases(t, p.ID)
 	stockBefore := s.product(t, p.ID).Stock
 
 	s.confirm(t, []store.Item{item}, store.ConfirmReplay)
@@ -126,7 +126,7 @@ func replayDeadLater(t *testing.T, s *suite) {
 	heard, owing := s.item(t, p, "heard"), s.item(t, p, "owing")
 	s.confirm(t, []store.Item{heard, owing}, store.ConfirmNew, store.ConfirmNew)
 	s.cancel(t, s.order(t, heard.Claim.OrderNo))
-	s.hear(t, p.ID)
+	s.settleReleases(t, p.ID)
 	s.cancel(t, s.order(t, owing.Claim.OrderNo))
 	next := s.openEpoch(t, p.ID)
 	equal(t, "shard after the epoch opened", s.figures(t, p.ID).Shards[0], store.ShardFigures{})
@@ -141,7 +141,7 @@ func replayDeadLater(t *testing.T, s *suite) {
 	// Reconciliation compares these with the ledger of the present epoch. That ledger has the
 	// marks of both orders until the releases are settled.
 	equal(t, "shard while releases are owed", s.figures(t, p.ID).Shards[0], store.ShardFigures{Rows: 2, Dead: 2})
-	s.hear(t, p.ID)
+	s.settleReleases(t, p.ID)
 	equal(t, "shard after they were heard", s.figures(t, p.ID).Shards[0], store.ShardFigures{Rows: 2, Dead: 2, SettledDead: 2})
 }
 
@@ -149,9 +149,9 @@ func oldEpoch(t *testing.T, s *suite) {
 	p := s.preheated(t)
 	old := s.item(t, p, "old")
 	p = s.openEpoch(t, p.ID)
-	s.unchanged(t, p.ID, func() { s.confirm(t, []store.Item{old}, store.ConfirmOldEpoch) })
+	s.wantUnchanged(t, p.ID, func() { s.confirm(t, []store.Item{old}, store.ConfirmOldEpoch) })
 	_, err := s.Store.Order(t.Context(), old.Claim.OrderNo)
-	refused(t, err, seckill.CodeNotFound)
+	wantCode(t, err, seckill.CodeNotFound)
 
 	// It does not count against the limit of a new claim of the same buyer.
 	s.confirm(t, []store.Item{old, s.item(t, p, "old")}, store.ConfirmOldEpoch, store.ConfirmNew)
@@ -168,17 +168,17 @@ func short(t *testing.T, s *suite) {
 	req := request(s.item(t, p, "a"), s.item(t, p, "b"), s.item(t, p, "parked", letter(l.ID)))
 	req.Park = []store.Parked{{Item: s.item(t, p, "c"), Reason: "bad", Delay: far}}
 	req.Witness = []queue.ID{{Stream: stream, Seq: 9}}
-	s.unchanged(t, p.ID, func() {
+	s.wantUnchanged(t, p.ID, func() {
 		_, err := s.Store.Confirm(t.Context(), req)
-		fails(t, err, store.ErrShort)
+		wantError(t, err, store.ErrShort)
 	})
 	equal(t, "witness", s.witnessOf(t, stream).Seq, 1)
 	s.letterOf(t, parked)
 
 	s.buy(t, p, "last")
-	s.unchanged(t, p.ID, func() {
+	s.wantUnchanged(t, p.ID, func() {
 		_, err := s.Store.Confirm(t.Context(), request(s.item(t, p, "too late")))
-		fails(t, err, store.ErrShort)
+		wantError(t, err, store.ErrShort)
 	})
 }
 
@@ -202,17 +202,17 @@ func committing(t *testing.T, s *suite) {
 		req.Committing = func() {
 			calls++
 			_, err := s.Store.Order(t.Context(), item.Claim.OrderNo)
-			refused(t, err, seckill.CodeNotFound)
+			wantCode(t, err, seckill.CodeNotFound)
 		}
 		_, err := s.Store.Confirm(t.Context(), req)
 		return err
 	}
 	must(t, confirm(first))
 	if calls == 0 {
-		t.Error("nobody was told of a commit")
+		t.Error("Committing was not called")
 	}
 	calls = 0
-	fails(t, confirm(second), store.ErrShort)
+	wantError(t, confirm(second), store.ErrShort)
 	equal(t, "calls for what was refused", calls, 0)
 }
 

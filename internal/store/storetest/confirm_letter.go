@@ -64,7 +64,7 @@ var confirmLetterTests = []test{
 	{"a claim of an older epoch keeps its letter until it is adopted", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		item := s.parkedLate(t, p, "buyer")
-		s.unchanged(t, p.ID, func() { s.confirm(t, []store.Item{item}, store.ConfirmOldEpoch) })
+		s.wantUnchanged(t, p.ID, func() { s.confirm(t, []store.Item{item}, store.ConfirmOldEpoch) })
 		s.letterOf(t, item)
 		must(t, s.Store.CloseLetter(t.Context(), item.LetterID, item.Epoch))
 		s.noLetter(t, item)
@@ -116,7 +116,7 @@ func (s *suite) letterOf(t *testing.T, item store.Item) store.Letter {
 func (s *suite) noLetter(t *testing.T, item store.Item) {
 	t.Helper()
 	_, err := s.Store.LetterByOrder(t.Context(), item.Claim.OrderNo)
-	refused(t, err, seckill.CodeNotFound)
+	wantCode(t, err, seckill.CodeNotFound)
 }
 
 func parkedBeside(t *testing.T, s *suite) {
@@ -142,5 +142,5 @@ func parkedBeside(t *testing.T, s *suite) {
 		t.Errorf("created at %s, next try at %s", l.CreatedAt, l.NextAt)
 	}
 	_, err = s.Store.Order(t.Context(), bad.Claim.OrderNo)
-	refused(t, err, seckill.CodeNotFound)
+	wantCode(t, err, seckill.CodeNotFound)
 }

@@ -14,12 +14,12 @@ var deleteTests = []test{
 	{"a product that is being rebuilt or taken over is busy", func(t *testing.T, s *suite) {
 		rebuilt := s.deletable(t)
 		must(t, s.Store.BeginRebuild(t.Context(), rebuilt.ID, rebuilt.Epoch))
-		s.notDeleted(t, rebuilt.ID, seckill.CodeBusy)
+		s.wantNotDeleted(t, rebuilt.ID, seckill.CodeBusy)
 		taken := s.rehearsal(t)
 		_, err := s.Store.TakeOver(t.Context(), taken.ID, taken.Epoch, operator)
 		must(t, err)
 		s.setState(t, taken.ID, seckill.SaleEnded)
-		s.notDeleted(t, taken.ID, seckill.CodeBusy)
+		s.wantNotDeleted(t, taken.ID, seckill.CodeBusy)
 		s.openStore(t, s.product(t, taken.ID))
 		s.delete(t, taken.ID)
 	}},
@@ -27,9 +27,9 @@ var deleteTests = []test{
 		p := s.rehearsal(t)
 		refund := s.owedRefund(t, p, "buyer")
 		s.setState(t, p.ID, seckill.SaleEnded)
-		s.notDeleted(t, p.ID, seckill.CodeBusy)
+		s.wantNotDeleted(t, p.ID, seckill.CodeBusy)
 		must(t, s.Store.RefundFailed(t.Context(), refund.ID, "refused", -1))
-		s.notDeleted(t, p.ID, seckill.CodeWrongState)
+		s.wantNotDeleted(t, p.ID, seckill.CodeWrongState)
 		must(t, s.Store.RefundDone(t.Context(), refund.ID))
 		s.delete(t, p.ID)
 		equal(t, "money", len(s.moneyOf(t, p.ID)), 0)
@@ -38,7 +38,7 @@ var deleteTests = []test{
 	{"a product whose deletion has begun is not found, and its id cannot be reused", begunDeletion},
 	{"a deletion can be begun again, and audits once", func(t *testing.T, s *suite) {
 		p := s.deletable(t)
-		s.audited(t, p.ID, func() {
+		s.wantAudited(t, p.ID, func() {
 			for range 3 {
 				again, err := s.Store.BeginDelete(t.Context(), p.ID, operator)
 				must(t, err)
@@ -49,7 +49,7 @@ var deleteTests = []test{
 		s.delete(t, p.ID)
 		equal(t, "audit lines of the product", s.audit(t, p.ID)[0].Action, "product.delete")
 		_, _, err := s.Store.DeleteSome(t.Context(), p.ID)
-		refused(t, err, seckill.CodeNotFound)
+		wantCode(t, err, seckill.CodeNotFound)
 	}},
 	{"a product can be deleted when its limit group has ended, and no product joins meanwhile", sharedDeletion},
 	{"money that arrives after the deletion has begun is owed back, and stays", func(t *testing.T, s *suite) {
@@ -105,12 +105,12 @@ func (s *suite) deletable(t *testing.T) seckill.Product {
 	return s.product(t, p.ID)
 }
 
-// notDeleted expects that the deletion is refused and changes nothing.
-func (s *suite) notDeleted(t *testing.T, id uint32, code seckill.Code) {
+// wantNotDeleted expects that the deletion is refused and changes nothing.
+func (s *suite) wantNotDeleted(t *testing.T, id uint32, code seckill.Code) {
 	t.Helper()
-	s.unchanged(t, id, func() {
+	s.wantUnchanged(t, id, func() {
 		_, err := s.Store.BeginDelete(t.Context(), id, operator)
-		refused(t, err, code)
+		wantCode(t, err, code)
 	})
 }
 
@@ -138,15 +138,15 @@ func (s *suite) moneyOf(t *testing.T, product uint32) []store.Payment {
 func undeletable(t *testing.T, s *suite) {
 	sold := s.preheated(t)
 	s.setState(t, sold.ID, seckill.SaleEnded)
-	s.notDeleted(t, sold.ID, seckill.CodeNotTest)
+	s.wantNotDeleted(t, sold.ID, seckill.CodeNotTest)
 	open := s.rehearsal(t)
-	s.notDeleted(t, open.ID, seckill.CodeWrongState)
+	s.wantNotDeleted(t, open.ID, seckill.CodeWrongState)
 	s.setState(t, open.ID, seckill.SalePaused)
-	s.notDeleted(t, open.ID, seckill.CodeWrongState)
+	s.wantNotDeleted(t, open.ID, seckill.CodeWrongState)
 	_, err := s.Store.BeginDelete(t.Context(), newProductID(), operator)
-	refused(t, err, seckill.CodeNotFound)
+	wantCode(t, err, seckill.CodeNotFound)
 	_, _, err = s.Store.DeleteSome(t.Context(), open.ID)
-	refused(t, err, seckill.CodeNotFound)
+	wantCode(t, err, seckill.CodeNotFound)
 }
 
 // wholeDeletion gives two products rows in every table, and deletes one of the products.
@@ -218,7 +218,7 @@ func wholeDeletion(t *testing.T, s *suite) {
 	for _, order := range orders {
 		story, err := s.Store.Story(t.Context(), order.OrderNo)
 		if err != nil {
-			refused(t, err, seckill.CodeNotFound)
+			wantCode(t, err, seckill.CodeNotFound)
 		}
 		for _, line := range story {
 			equal(t, "what is left of an order", line.Kind, "operator") // the audit
@@ -251,7 +251,7 @@ func begunDeletion(t *testing.T, s *suite) {
 	gone := func(t *testing.T) {
 		deleted(p.ID, true)
 		_, err := s.Store.Product(t.Context(), p.ID)
-		refused(t, err, seckill.CodeNotFound)
+		wantCode(t, err, seckill.CodeNotFound)
 		products, err := s.Store.Products(t.Context(), store.ProductFilter{Limit: all})
 		must(t, err)
 		for _, one := range products {
@@ -260,15 +260,15 @@ func begunDeletion(t *testing.T, s *suite) {
 			}
 		}
 		_, err = s.Store.Confirm(t.Context(), request(item))
-		refused(t, err, seckill.CodeNotFound)
-		_, err = s.Store.SetState(t.Context(), p.ID, told(seckill.SaleOpen))
-		refused(t, err, seckill.CodeNotFound)
+		wantCode(t, err, seckill.CodeNotFound)
+		_, err = s.Store.SetState(t.Context(), p.ID, operatorSets(seckill.SaleOpen))
+		wantCode(t, err, seckill.CodeNotFound)
 		_, err = s.Store.OpenEpoch(t.Context(), p.ID, p.Epoch, 0, operator, func(seckill.Order) error { return nil })
-		refused(t, err, seckill.CodeNotFound)
+		wantCode(t, err, seckill.CodeNotFound)
 		draft := s.draft(t)
 		draft.ID, draft.Group = p.ID, p.ID
 		_, err = s.Store.CreateProduct(t.Context(), draft, operator)
-		refused(t, err, seckill.CodeWrongState)
+		wantCode(t, err, seckill.CodeWrongState)
 		ends, err := s.Store.UncountedEnds(t.Context(), all)
 		must(t, err)
 		for _, id := range ends {
@@ -281,7 +281,7 @@ func begunDeletion(t *testing.T, s *suite) {
 	s.delete(t, p.ID)
 	gone(t)
 	_, err = s.Store.BeginDelete(t.Context(), p.ID, operator)
-	refused(t, err, seckill.CodeNotFound)
+	wantCode(t, err, seckill.CodeNotFound)
 }
 
 func sharedDeletion(t *testing.T, s *suite) {
@@ -292,18 +292,18 @@ func sharedDeletion(t *testing.T, s *suite) {
 		s.buy(t, p, numbered("only", int(p.ID)))
 	}
 	s.setState(t, member.ID, seckill.SaleEnded)
-	s.notDeleted(t, member.ID, seckill.CodeWrongState)
+	s.wantNotDeleted(t, member.ID, seckill.CodeWrongState)
 	s.setState(t, owner.ID, seckill.SalePaused)
-	s.notDeleted(t, member.ID, seckill.CodeWrongState)
+	s.wantNotDeleted(t, member.ID, seckill.CodeWrongState)
 	s.setState(t, owner.ID, seckill.SaleEnded)
-	s.notDeleted(t, owner.ID, seckill.CodeWrongState)
+	s.wantNotDeleted(t, owner.ID, seckill.CodeWrongState)
 
 	late := s.draft(t)
 	late.Test, late.PerUserLimit, late.Group = true, 3, owner.ID
 	_, err := s.Store.BeginDelete(t.Context(), member.ID, operator)
 	must(t, err)
 	_, err = s.Store.CreateProduct(t.Context(), late, operator)
-	refused(t, err, seckill.CodeWrongState)
+	wantCode(t, err, seckill.CodeWrongState)
 	s.delete(t, member.ID)
 	_, err = s.Store.CreateProduct(t.Context(), late, operator)
 	must(t, err)

@@ -20,7 +20,7 @@ var deliveryTests = []test{
 	{"deliveries are due at their time, earliest first", dueDeliveries},
 	{"hastened deliveries are due now", hastenedDeliveries},
 	{"the next delivery of a key is due when the one before is settled", linesOfKeys},
-	{"a delivery behind no open one is due at once", waitingForNothing},
+	{"a delivery behind no open one is due at once", nothingBefore},
 	{"a failed delivery is retried with fresh attempts", retriedDelivery},
 	{"all failed and retrying deliveries of a sink are made due", retriedDeliveries},
 	{"after a skipped delivery the next one is due", skippedDelivery},
@@ -293,9 +293,9 @@ func linesOfKeys(t *testing.T, s *suite) {
 	})
 }
 
-// waitingForNothing settles a delivery whose predecessor another transaction settled, after the
+// nothingBefore settles a delivery whose predecessor another transaction settled, after the
 // sender had read its state.
-func waitingForNothing(t *testing.T, s *suite) {
+func nothingBefore(t *testing.T, s *suite) {
 	sink := s.sink(t)
 	s.settle(t, sink, 2, s.delivery(t, 2, "a", store.DeliveryWaiting))
 	equal(t, "due", s.dueAt(t, sink), []int64{2})

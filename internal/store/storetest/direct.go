@@ -32,7 +32,7 @@ var directTests = []test{
 		_, err := s.Store.TakeOver(t.Context(), member.ID, member.Epoch, operator)
 		must(t, err)
 		p = s.takeOver(t, p.ID)
-		s.buyOver(t, p, "a")
+		s.buyFromStore(t, p, "a")
 		got := s.sell(t, p, s.claim(t, p, "b")).Verdicts[0]
 		equal(t, "verdict", got.Code, ledger.VerdictOverLimit)
 		equal(t, "held", got.Held, []seckill.OrderNo{b})
@@ -41,43 +41,43 @@ var directTests = []test{
 	{"the whole stock is sold and no more", byStore(soldAll)},
 	{"the last unit of the stock writes sale.sold_out", byStore(func(t *testing.T, s *suite, open soldBy) {
 		p := open(t, stock(2))
-		s.buyOver(t, p, "a")
+		s.buyFromStore(t, p, "a")
 		equal(t, "sale.sold_out", s.count(t, p.ID, seckill.EventSaleSoldOut), 0)
-		s.buyOver(t, p, "b")
+		s.buyFromStore(t, p, "b")
 		equal(t, "sale.sold_out", s.count(t, p.ID, seckill.EventSaleSoldOut), 1)
 	})},
 	{"a direct product that was never preheated is wrong_state, an unknown one not_found", func(t *testing.T, s *suite) {
 		p := s.create(t, direct)
-		s.unchanged(t, p.ID, func() {
-			_, err := s.Store.Sell(t.Context(), s.over(p, s.claim(t, p, "buyer")))
-			refused(t, err, seckill.CodeWrongState)
+		s.wantUnchanged(t, p.ID, func() {
+			_, err := s.Store.Sell(t.Context(), s.sellRequest(p, s.claim(t, p, "buyer")))
+			wantCode(t, err, seckill.CodeWrongState)
 		})
 		_, err := s.Store.Sell(t.Context(), store.SellRequest{ProductID: newProductID()})
-		refused(t, err, seckill.CodeNotFound)
+		wantCode(t, err, seckill.CodeNotFound)
 	}},
 	{"a claim for no units is bad_request and sells nothing", func(t *testing.T, s *suite) {
 		p := s.preheated(t, direct)
-		s.unchanged(t, p.ID, func() {
-			_, err := s.Store.Sell(t.Context(), s.over(p, s.claim(t, p, "a"), s.claim(t, p, "b", quantity(0))))
-			refused(t, err, seckill.CodeBadRequest)
+		s.wantUnchanged(t, p.ID, func() {
+			_, err := s.Store.Sell(t.Context(), s.sellRequest(p, s.claim(t, p, "a"), s.claim(t, p, "b", quantity(0))))
+			wantCode(t, err, seckill.CodeBadRequest)
 		})
 	}},
 	{"CounterBuyers lists all buyers of a direct product, also those of dead orders", func(t *testing.T, s *suite) {
 		p := s.preheated(t, direct, perUser(2))
-		s.buyOver(t, p, "live")
-		s.buyOver(t, p, "live")
-		s.cancel(t, s.buyOver(t, p, "dead"))
+		s.buyFromStore(t, p, "live")
+		s.buyFromStore(t, p, "live")
+		s.cancel(t, s.buyFromStore(t, p, "dead"))
 		other := s.preheated(t, direct)
-		s.buyOver(t, other, "other")
+		s.buyFromStore(t, other, "other")
 		met := map[string]bool{}
 		must(t, s.Store.DirectBuyers(t.Context(), p.ID, func(buyer string) error { met[buyer] = true; return nil }))
 		equal(t, "buyers", met, map[string]bool{"live": true, "dead": true})
 		enough := errors.New("enough")
-		fails(t, s.Store.DirectBuyers(t.Context(), p.ID, func(string) error { return enough }), enough)
+		wantError(t, s.Store.DirectBuyers(t.Context(), p.ID, func(string) error { return enough }), enough)
 	}},
 	{"a sale without claims changes nothing", func(t *testing.T, s *suite) {
 		p := s.preheated(t, direct)
-		s.unchanged(t, p.ID, func() {
+		s.wantUnchanged(t, p.ID, func() {
 			got := s.sell(t, p)
 			equal(t, "verdicts", len(got.Verdicts), 0)
 			equal(t, "free", got.Free, p.Stock)
@@ -112,14 +112,14 @@ func (s *suite) claim(t TB, p seckill.Product, buyer string, edits ...func(*stor
 	return s.item(t, p, buyer, edits...).Claim
 }
 
-// over returns a request to the store in the product's epoch.
-func (s *suite) over(p seckill.Product, claims ...seckill.Claim) store.SellRequest {
+// sellRequest returns a request to the store in the product's epoch.
+func (s *suite) sellRequest(p seckill.Product, claims ...seckill.Claim) store.SellRequest {
 	return store.SellRequest{ProductID: p.ID, Epoch: p.Epoch, Claims: claims, ExpireAfter: far}
 }
 
 func (s *suite) sell(t TB, p seckill.Product, claims ...seckill.Claim) store.SellResult {
 	t.Helper()
-	got, err := s.Store.Sell(t.Context(), s.over(p, claims...))
+	got, err := s.Store.Sell(t.Context(), s.sellRequest(p, claims...))
 	must(t, err)
 	if len(got.Verdicts) != len(claims) {
 		t.Fatalf("%d verdicts for %d claims", len(got.Verdicts), len(claims))
@@ -127,8 +127,8 @@ func (s *suite) sell(t TB, p seckill.Product, claims ...seckill.Claim) store.Sel
 	return got
 }
 
-// buyOver lets the store sell one unit to the buyer.
-func (s *suite) buyOver(t TB, p seckill.Product, buyer string, edits ...func(*store.Item)) seckill.Order {
+// buyFromStore lets the store sell one unit to the buyer.
+func (s *suite) buyFromStore(t TB, p seckill.Product, buyer string, edits ...func(*store.Item)) seckill.Order {
 	t.Helper()
 	claim := s.claim(t, p, buyer, edits...)
 	equal(t, "verdict", s.sell(t, p, claim).Verdicts[0], sold(ledger.VerdictAccepted, claim.OrderNo, seckill.OrderPending))
@@ -203,7 +203,7 @@ func soldAgain(t *testing.T, s *suite, open soldBy) {
 	s.sell(t, p, claim)
 	repeat := func(status seckill.OrderStatus) {
 		t.Helper()
-		s.unchanged(t, p.ID, func() {
+		s.wantUnchanged(t, p.ID, func() {
 			got := s.sell(t, p, claim, s.claim(t, p, "buyer", key("k")))
 			for _, verdict := range got.Verdicts {
 				equal(t, "verdict", verdict, sold(ledger.VerdictRepeated, claim.OrderNo, status))
@@ -228,7 +228,7 @@ func soldPaused(t *testing.T, s *suite, open soldBy) {
 		want  ledger.VerdictCode
 	}{{seckill.SalePaused, ledger.VerdictPaused}, {seckill.SaleEnded, ledger.VerdictEnded}} {
 		s.setState(t, p.ID, step.state)
-		s.unchanged(t, p.ID, func() {
+		s.wantUnchanged(t, p.ID, func() {
 			got := s.sell(t, p, claim, s.claim(t, p, "buyer"), s.claim(t, p, "other"))
 			equal(t, "verdicts", codes(got), []ledger.VerdictCode{ledger.VerdictRepeated, step.want, step.want})
 		})
@@ -239,8 +239,8 @@ func soldOverLimit(t *testing.T, s *suite) {
 	p := s.preheated(t, perUser(3))
 	ledgers := s.buy(t, p, "buyer")
 	p = s.takeOver(t, p.ID)
-	s.cancel(t, s.buyOver(t, p, "buyer"))
-	stores := s.pay(t, s.buyOver(t, p, "buyer"))
+	s.cancel(t, s.buyFromStore(t, p, "buyer"))
+	stores := s.pay(t, s.buyFromStore(t, p, "buyer"))
 	got := s.sell(t, p, s.claim(t, p, "buyer", quantity(2)), s.claim(t, p, "buyer"), s.claim(t, p, "buyer"))
 	equal(t, "verdicts", codes(got), []ledger.VerdictCode{ledger.VerdictOverLimit, ledger.VerdictAccepted, ledger.VerdictOverLimit})
 	equal(t, "held before the batch", got.Verdicts[0].Held, []seckill.OrderNo{stores.OrderNo, ledgers.OrderNo})
@@ -253,10 +253,10 @@ func soldAll(t *testing.T, s *suite, open soldBy) {
 	got := s.sell(t, p, s.claim(t, p, "a", quantity(2)), s.claim(t, p, "b", quantity(2)), s.claim(t, p, "c"))
 	equal(t, "verdicts", codes(got), []ledger.VerdictCode{ledger.VerdictAccepted, ledger.VerdictSoldOut, ledger.VerdictAccepted})
 	equal(t, "free", got.Free, 0)
-	s.unchanged(t, p.ID, func() {
+	s.wantUnchanged(t, p.ID, func() {
 		equal(t, "verdict", s.sell(t, p, s.claim(t, p, "d")).Verdicts[0], sold(ledger.VerdictSoldOut, seckill.OrderNo{}, 0))
 	})
 	s.change(t, p, 1)
-	s.buyOver(t, p, "d")
+	s.buyFromStore(t, p, "d")
 	equal(t, "stock", s.product(t, p.ID).Stock, 0)
 }

@@ -12,12 +12,12 @@ var directReturnTests = []test{
 	{"orders of store and ledger expire together, and releases are owed for the ledger's", expiredTogether},
 	{"a buyer may buy again after a return", byStore(func(t *testing.T, s *suite, open soldBy) {
 		p := open(t, stock(1))
-		s.cancel(t, s.buyOver(t, p, "buyer", key("k1")))
-		s.buyOver(t, p, "buyer", key("k2"))
+		s.cancel(t, s.buyFromStore(t, p, "buyer", key("k1")))
+		s.buyFromStore(t, p, "buyer", key("k2"))
 	})},
 	{"the snapshot of a direct product has no live orders", func(t *testing.T, s *suite) {
 		p := s.preheated(t, direct)
-		order := s.buyOver(t, p, "buyer")
+		order := s.buyFromStore(t, p, "buyer")
 		_, err := s.Store.OpenEpoch(t.Context(), p.ID, p.Epoch, 0, operator, func(order seckill.Order) error {
 			t.Errorf("%s was handed over", order.OrderNo)
 			return nil
@@ -42,7 +42,7 @@ func returnedOver(t *testing.T, s *suite, open soldBy) {
 		},
 	} {
 		claim := s.claim(t, p, "buyer", quantity(2))
-		req := s.over(p, claim)
+		req := s.sellRequest(p, claim)
 		if name == "expire" {
 			req.ExpireAfter = tick
 		}
@@ -58,7 +58,7 @@ func expiredTogether(t *testing.T, s *suite) {
 	ledgers, takenOver, direct := s.preheated(t), s.takenOver(t), s.preheated(t, direct)
 	s.buyFor(t, ledgers, "a", tick)
 	for _, p := range []seckill.Product{takenOver, direct} {
-		req := s.over(p, s.claim(t, p, "b"))
+		req := s.sellRequest(p, s.claim(t, p, "b"))
 		req.ExpireAfter = tick
 		_, err := s.Store.Sell(t.Context(), req)
 		must(t, err)
@@ -75,9 +75,9 @@ func expiredTogether(t *testing.T, s *suite) {
 
 func figuresOver(t *testing.T, s *suite, open soldBy) {
 	p := open(t, stock(40), perUser(5))
-	s.buyOver(t, p, "b", quantity(3))
-	s.pay(t, s.buyOver(t, p, "c", quantity(4)))
-	s.cancel(t, s.buyOver(t, p, "d", quantity(5)))
+	s.buyFromStore(t, p, "b", quantity(3))
+	s.pay(t, s.buyFromStore(t, p, "c", quantity(4)))
+	s.cancel(t, s.buyFromStore(t, p, "d", quantity(5)))
 	f := s.figures(t, p.ID)
 	equal(t, "pending", f.Pending, 3)
 	equal(t, "paid", f.Paid, 4)

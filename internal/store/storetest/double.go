@@ -16,7 +16,7 @@ var doubleTests = []test{
 		late := s.item(t, p, "buyer")
 		p = s.readopted(t, late)
 		must(t, s.Store.Fail(t.Context(), []store.Item{late, s.item(t, p, "other")}, seckill.ReasonLost))
-		s.owesDouble(t, p, late)
+		s.wantOneRelease(t, p, late)
 	}},
 	{"parking a claim whose order has failed owes its release", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
@@ -26,13 +26,13 @@ var doubleTests = []test{
 		equal(t, "owed", len(s.owed(t, p.ID)), 0)
 		late.Epoch = p.Epoch // it was adopted before
 		must(t, s.park(t, p, late, far))
-		s.owesDouble(t, p, late)
+		s.wantOneRelease(t, p, late)
 	}},
 	{"parking a claim that has its order owes nothing", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		item := s.item(t, p, "buyer")
 		s.confirm(t, []store.Item{item}, store.ConfirmNew)
-		s.unchanged(t, p.ID, func() { must(t, s.park(t, p, item, far)) })
+		s.wantUnchanged(t, p.ID, func() { must(t, s.park(t, p, item, far)) })
 		s.noLetter(t, item)
 	}},
 	{"a letter of a lower epoch starts anew when its claim is parked", func(t *testing.T, s *suite) {
@@ -76,9 +76,9 @@ func (s *suite) readopted(t *testing.T, late store.Item) seckill.Product {
 	return p
 }
 
-// owesDouble expects that only the release of the claim's mark is owed, under the present
+// wantOneRelease expects that only the release of the claim's mark is owed, under the present
 // epoch, and that there is no letter.
-func (s *suite) owesDouble(t *testing.T, p seckill.Product, item store.Item) {
+func (s *suite) wantOneRelease(t *testing.T, p seckill.Product, item store.Item) {
 	t.Helper()
 	s.noLetter(t, item)
 	owed := s.owed(t, p.ID)
@@ -87,7 +87,7 @@ func (s *suite) owesDouble(t *testing.T, p seckill.Product, item store.Item) {
 	}
 	shard := s.shard(t, p.ID, item.Shard)
 	equal(t, "units that the ledger may hold", shard.Rows-shard.SettledDead, 1)
-	s.hear(t, p.ID)
+	s.settleReleases(t, p.ID)
 	shard = s.shard(t, p.ID, item.Shard)
 	equal(t, "units that the ledger may hold when it was heard", shard.Rows-shard.SettledDead, 0)
 }

@@ -15,8 +15,8 @@ var epochTests = []test{
 	{"a new epoch is above the floor, up to the highest epoch", flooredEpoch},
 	{"live orders are handed over and restamped, dead ones are not", restamped},
 	{"orders on another shard than their buyer's home are moved to it", strays},
-	{"dead orders with a key are handed over unchanged, whether ledger or store sold them", handedKeys},
-	{"parked claims are handed over as queued orders, and their letters are of the new epoch", heldLetters},
+	{"dead orders with a key are handed over unchanged, whether ledger or store sold them", snapshotKeys},
+	{"parked claims are handed over as queued orders, and their letters are of the new epoch", snapshotLetters},
 	{"a letter that stock, limit or key do not allow keeps its epoch", unheldLetters},
 	{"letters with a reserved unit come before others", heldFirst},
 	{"a letter with a reserved unit is not closed by an adoption of an older epoch", keptLetter},
@@ -47,7 +47,7 @@ var epochTests = []test{
 func openedEpoch(t *testing.T, s *suite) {
 	before := s.create(t)
 	var p seckill.Product
-	s.audited(t, before.ID, func() {
+	s.wantAudited(t, before.ID, func() {
 		var err error
 		p, err = s.Store.OpenEpoch(t.Context(), before.ID, 0, 0, operator, func(seckill.Order) error { return nil })
 		must(t, err)
@@ -65,12 +65,12 @@ func movedEpoch(t *testing.T, s *suite) {
 	p := s.preheated(t)
 	s.buy(t, p, "buyer")
 	for _, seen := range []uint64{0, 2} {
-		s.unchanged(t, p.ID, func() {
+		s.wantUnchanged(t, p.ID, func() {
 			_, err := s.Store.OpenEpoch(t.Context(), p.ID, seen, 9, operator, func(seckill.Order) error {
 				t.Error("an order was handed over")
 				return nil
 			})
-			fails(t, err, store.ErrEpoch)
+			wantError(t, err, store.ErrEpoch)
 		})
 	}
 }
@@ -83,7 +83,7 @@ func flooredEpoch(t *testing.T, s *suite) {
 		{0, 2}, {1, 3}, {3, 4}, {4_000_000, 4_000_001}, {7, 4_000_002}, {store.MaxEpoch - 1, store.MaxEpoch},
 	} {
 		handed := 0
-		s.audited(t, p.ID, func() {
+		s.wantAudited(t, p.ID, func() {
 			opened, err := s.Store.OpenEpoch(t.Context(), p.ID, p.Epoch, step.floor, operator, func(seckill.Order) error {
 				handed++
 				return nil
@@ -98,9 +98,9 @@ func flooredEpoch(t *testing.T, s *suite) {
 		equal(t, "epoch of a live order", s.order(t, order.OrderNo).Epoch, step.want)
 	}
 	for _, floor := range []uint64{0, store.MaxEpoch, math.MaxUint64} {
-		s.unchanged(t, p.ID, func() {
+		s.wantUnchanged(t, p.ID, func() {
 			_, err := s.Store.OpenEpoch(t.Context(), p.ID, p.Epoch, floor, operator, func(seckill.Order) error { return nil })
-			refused(t, err, seckill.CodeWrongState)
+			wantCode(t, err, seckill.CodeWrongState)
 		})
 	}
 }
@@ -153,7 +153,7 @@ func restamped(t *testing.T, s *suite) {
 	}
 }
 
-func handedKeys(t *testing.T, s *suite) {
+func snapshotKeys(t *testing.T, s *suite) {
 	p := s.preheated(t, perUser(3), sharded(4))
 	live := s.buy(t, p, "live", key("k1"), quantity(3))
 	cancelled := s.cancel(t, s.buy(t, p, "cancelled", key("k1"), quantity(2)))
@@ -169,7 +169,7 @@ func handedKeys(t *testing.T, s *suite) {
 	must(t, s.Store.Fail(t.Context(), []store.Item{lost}, seckill.ReasonLost))
 	s.cancel(t, s.buy(t, s.preheated(t), "cancelled", key("k1"))) // of another product
 	p = s.takeOver(t, p.ID)
-	counted := s.cancel(t, s.buyOver(t, p, "direct", key("k1")))
+	counted := s.cancel(t, s.buyFromStore(t, p, "direct", key("k1")))
 
 	dead := map[seckill.OrderNo]seckill.Order{}
 	for _, no := range []seckill.OrderNo{cancelled.OrderNo, refunded.OrderNo, counted.OrderNo, over.Claim.OrderNo, lost.Claim.OrderNo} {
@@ -212,7 +212,7 @@ func (s *suite) reopen(t *testing.T, id uint32) (seckill.Product, map[seckill.Or
 	return p, queued
 }
 
-func heldLetters(t *testing.T, s *suite) {
+func snapshotLetters(t *testing.T, s *suite) {
 	p := s.preheated(t, perUser(3), sharded(4), stock(6))
 	parked := s.item(t, p, "parked", key("k1"), quantity(2))
 	must(t, s.park(t, p, parked, far))
@@ -293,7 +293,7 @@ func undoneEpoch(t *testing.T, s *suite) {
 	p := s.preheated(t)
 	a, b := s.buy(t, p, "a"), s.buy(t, p, "b")
 	refusal := errors.New("the ledger refused the mark")
-	s.unchanged(t, p.ID, func() {
+	s.wantUnchanged(t, p.ID, func() {
 		marks := 0
 		_, err := s.Store.OpenEpoch(t.Context(), p.ID, p.Epoch, 0, operator, func(seckill.Order) error {
 			if marks++; marks == 2 {
@@ -301,7 +301,7 @@ func undoneEpoch(t *testing.T, s *suite) {
 			}
 			return nil
 		})
-		fails(t, err, refusal)
+		wantError(t, err, refusal)
 	})
 	equal(t, "first order", s.order(t, a.OrderNo), a)
 	equal(t, "second order", s.order(t, b.OrderNo), b)
@@ -317,7 +317,7 @@ func rebuilding(t *testing.T, s *suite) {
 	must(t, s.Store.BeginRebuild(t.Context(), p.ID, p.Epoch))
 	equal(t, "rebuilding", s.product(t, p.ID).Rebuilding, true)
 	for _, epoch := range []uint64{p.Epoch - 1, p.Epoch + 1} {
-		s.unchanged(t, p.ID, func() { fails(t, s.Store.EndRebuild(t.Context(), p.ID, epoch), store.ErrEpoch) })
+		s.wantUnchanged(t, p.ID, func() { wantError(t, s.Store.EndRebuild(t.Context(), p.ID, epoch), store.ErrEpoch) })
 	}
 	must(t, s.Store.EndRebuild(t.Context(), p.ID, p.Epoch))
 	equal(t, "rebuilding in the end", s.product(t, p.ID).Rebuilding, false)

@@ -12,7 +12,7 @@ import (
 var eventTests = []test{
 	{"a created product writes sale.created with its figures", func(t *testing.T, s *suite) {
 		p := s.create(t, stock(7))
-		s.tells(t, p.ID, seckill.EventSaleCreated, `{"offered":7,"stock":7,"pending":0,"paid":0,"cancelled":0,"failed":0,"refunded":0}`)
+		s.wantEvent(t, p.ID, seckill.EventSaleCreated, `{"offered":7,"stock":7,"pending":0,"paid":0,"cancelled":0,"failed":0,"refunded":0}`)
 	}},
 	{"events of a test product say so", func(t *testing.T, s *suite) {
 		for _, p := range []seckill.Product{s.preheated(t), s.preheated(t, isTest)} {
@@ -29,8 +29,8 @@ var eventTests = []test{
 		for _, state := range []seckill.SaleState{seckill.SalePaused, seckill.SalePaused, seckill.SaleOpen} {
 			s.setState(t, p.ID, state)
 		}
-		s.tells(t, p.ID, seckill.EventSalePaused, `{"offered":5,"stock":4}`)
-		s.tells(t, p.ID, seckill.EventSaleResumed, `{"offered":5,"stock":4}`)
+		s.wantEvent(t, p.ID, seckill.EventSalePaused, `{"offered":5,"stock":4}`)
+		s.wantEvent(t, p.ID, seckill.EventSaleResumed, `{"offered":5,"stock":4}`)
 	}},
 	{"units that return after sale.sold_out write one sale.back_in_stock", backInStock},
 	{"several orders that expire at once write one sale.back_in_stock", func(t *testing.T, s *suite) {
@@ -40,7 +40,7 @@ var eventTests = []test{
 		}
 		s.advance(t, 2*tick)
 		equal(t, "expired", len(s.expireAll(t, p.ID)), 3)
-		s.alternates(t, s.events(t, p.ID), 3)
+		s.wantAlternating(t, s.events(t, p.ID), 3)
 		equal(t, "sale.back_in_stock", s.count(t, p.ID, seckill.EventSaleBackInStock), 1)
 	}},
 	{"without sale.sold_out there is no sale.back_in_stock", func(t *testing.T, s *suite) {
@@ -93,7 +93,7 @@ var eventTests = []test{
 	{"a failed or repeated attempt makes no new refund event", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		refund := s.owedRefund(t, p, "buyer")
-		s.unchanged(t, p.ID, func() {
+		s.wantUnchanged(t, p.ID, func() {
 			must(t, s.Store.RefundFailed(t.Context(), refund.ID, "refused", -1))
 			_, err := s.Store.RetryRefund(t.Context(), refund.ID, operator)
 			must(t, err)
@@ -125,8 +125,8 @@ func (s *suite) event(t TB, product uint32, kind seckill.EventKind) seckill.Even
 	return found[0]
 }
 
-// tells expects one event of the sale with this data.
-func (s *suite) tells(t TB, product uint32, kind seckill.EventKind, data string) {
+// wantEvent expects one event of the sale with this data.
+func (s *suite) wantEvent(t TB, product uint32, kind seckill.EventKind, data string) {
 	t.Helper()
 	event := s.event(t, product, kind)
 	equal(t, "data of "+string(kind), string(event.Data), data)
@@ -163,7 +163,7 @@ func countedEvents(t *testing.T, s *suite) {
 	}
 	s.buy(t, p, "early", quantity(2))
 	announce(seckill.EventSaleStarted)
-	s.tells(t, p.ID, seckill.EventSaleStarted, `{"offered":20,"stock":18,"pending":2,"paid":0,"cancelled":0,"failed":0,"refunded":0}`)
+	s.wantEvent(t, p.ID, seckill.EventSaleStarted, `{"offered":20,"stock":18,"pending":2,"paid":0,"cancelled":0,"failed":0,"refunded":0}`)
 	s.pay(t, s.buy(t, p, "payer", quantity(3)))
 	s.cancel(t, s.buy(t, p, "canceller"))
 	s.inState(t, p, seckill.OrderFailed)
@@ -213,12 +213,12 @@ func backInStock(t *testing.T, s *suite) {
 	s.change(t, p, 1)
 	back(2)
 	sellOut(3)
-	s.alternates(t, s.events(t, p.ID), s.product(t, p.ID).Stock)
+	s.wantAlternating(t, s.events(t, p.ID), s.product(t, p.ID).Stock)
 }
 
-// alternates expects sale.sold_out and sale.back_in_stock in turns, each with the stock at its
+// wantAlternating expects sale.sold_out and sale.back_in_stock in turns, each with the stock at its
 // time. The last one must fit the present stock.
-func (s *suite) alternates(t TB, events []seckill.Event, stock int64) {
+func (s *suite) wantAlternating(t TB, events []seckill.Event, stock int64) {
 	t.Helper()
 	soldOut := false
 	for _, event := range events {

@@ -67,21 +67,21 @@ func TestFaulty_FailsBeforeOrAfter(t *testing.T) {
 	f := NewFaulty(inner)
 	f.FailBefore("Ping", 2)
 	for range 2 {
-		fails(t, f.Ping(t.Context()), store.ErrUnavailable)
+		wantError(t, f.Ping(t.Context()), store.ErrUnavailable)
 	}
 	equal(t, "calls that came through", inner.pings, 0)
 	must(t, f.Ping(t.Context()))
 
 	f.FailAfter(AnyMethod, 1)
 	outcomes, err := f.Confirm(t.Context(), store.ConfirmRequest{})
-	fails(t, err, store.ErrUnavailable)
+	wantError(t, err, store.ErrUnavailable)
 	equal(t, "outcomes whose reply was lost", len(outcomes), 0)
 	equal(t, "confirms that happened", inner.confirms, 1)
 	must(t, f.Ping(t.Context()))
 
 	f.FailBefore(AnyMethod, Always)
 	for range 5 {
-		fails(t, f.Ping(t.Context()), store.ErrUnavailable)
+		wantError(t, f.Ping(t.Context()), store.ErrUnavailable)
 	}
 	f.Heal()
 	must(t, f.Ping(t.Context()))
@@ -94,7 +94,7 @@ func TestFaulty_Poison(t *testing.T) {
 	bob := store.Item{Claim: seckill.Claim{Buyer: "bob"}}
 
 	_, err := f.Confirm(t.Context(), store.ConfirmRequest{Items: []store.Item{bob, mallory}})
-	fails(t, err, ErrPoison)
+	wantError(t, err, ErrPoison)
 	if errors.Is(err, store.ErrUnavailable) {
 		t.Error("poison is an error of the data, not an outage")
 	}
@@ -123,7 +123,7 @@ func TestFaulty_BlocksUntilOpened(t *testing.T) {
 	f.Block(AnyMethod)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	fails(t, f.Ping(ctx), store.ErrUnavailable)
+	wantError(t, f.Ping(ctx), store.ErrUnavailable)
 }
 
 func TestFaulty_RefusesUnknownMethods(t *testing.T) {

@@ -22,7 +22,7 @@ func orderedEvents(t *testing.T, s *suite) {
 	s.pay(t, order)
 	_, err := s.Store.Refund(t.Context(), order.OrderNo, operator)
 	must(t, err)
-	_, err = s.Store.SetState(t.Context(), p.ID, told(seckill.SaleEnded))
+	_, err = s.Store.SetState(t.Context(), p.ID, operatorSets(seckill.SaleEnded))
 	must(t, err)
 
 	var kinds []seckill.EventKind

@@ -132,7 +132,7 @@ func figuresByShard(t *testing.T, s *suite) {
 	equal(t, "shard 1", s.shard(t, p.ID, 1), store.ShardFigures{Index: 1, Rows: 5, Dead: 4})
 	equal(t, "shard 2", s.shard(t, p.ID, 2), store.ShardFigures{Index: 2})
 
-	s.hear(t, p.ID)
+	s.settleReleases(t, p.ID)
 	equal(t, "shard 0 when heard", s.shard(t, p.ID, 0), store.ShardFigures{Index: 0, Rows: 10, Dead: 5, SettledDead: 5})
 	equal(t, "shard 1 when heard", s.shard(t, p.ID, 1), store.ShardFigures{Index: 1, Rows: 5, Dead: 4, SettledDead: 4})
 }
@@ -204,7 +204,7 @@ func tallied(t *testing.T, s *suite) {
 	equal(t, "since when", tally.OldestLetter, s.figures(t, p.ID).OldestLetter)
 	equal(t, "product", tally.Product, s.product(t, p.ID))
 	_, err = s.Store.Tally(t.Context(), p.ID+1_000_000)
-	refused(t, err, seckill.CodeNotFound)
+	wantCode(t, err, seckill.CodeNotFound)
 }
 
 func mendedTally(t *testing.T, s *suite) {
@@ -217,7 +217,7 @@ func mendedTally(t *testing.T, s *suite) {
 	must(t, err)
 	equal(t, "findings", len(findings), 2)
 	var n int
-	s.audited(t, p.ID, func() {
+	s.wantAudited(t, p.ID, func() {
 		n, err = s.Store.RepairTally(t.Context(), p.ID, operator)
 		must(t, err)
 	})
@@ -225,7 +225,7 @@ func mendedTally(t *testing.T, s *suite) {
 	tally, err := s.Store.Tally(t.Context(), p.ID)
 	must(t, err)
 	equal(t, "units", tally.Counted, seckill.Counted{Pending: 1, Paid: 1})
-	s.unchanged(t, p.ID, func() {
+	s.wantUnchanged(t, p.ID, func() {
 		n, err = s.Store.RepairTally(t.Context(), p.ID, operator)
 		must(t, err)
 	})

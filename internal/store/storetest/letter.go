@@ -57,9 +57,9 @@ var letterTests = []test{
 		item := s.parked(t, p, "buyer")
 		must(t, s.Store.CloseLetter(t.Context(), item.LetterID, item.Epoch))
 		_, err := s.Store.RetryLetter(t.Context(), item.LetterID, operator)
-		refused(t, err, seckill.CodeNotFound)
+		wantCode(t, err, seckill.CodeNotFound)
 		_, err = s.Store.DiscardLetter(t.Context(), item.LetterID, operator)
-		refused(t, err, seckill.CodeNotFound)
+		wantCode(t, err, seckill.CodeNotFound)
 	}},
 	{"only dead letters older than the age are discarded", discardedDead},
 	{"DiscardDead discards at most its limit", func(t *testing.T, s *suite) {
@@ -190,7 +190,7 @@ func retriedLetter(t *testing.T, s *suite) {
 	p := s.preheated(t)
 	for name, item := range map[string]store.Item{"dead": s.dead(t, p, "dead"), "parked": s.parked(t, p, "parked")} {
 		t.Run(name, func(t *testing.T) {
-			s.audited(t, p.ID, func() {
+			s.wantAudited(t, p.ID, func() {
 				l, err := s.Store.RetryLetter(t.Context(), item.LetterID, operator)
 				must(t, err)
 				equal(t, "dead", l.Dead, false)
@@ -209,7 +209,7 @@ func discardedLetter(t *testing.T, s *suite) {
 	for name, item := range map[string]store.Item{"dead": s.dead(t, p, "dead"), "parked": s.parked(t, p, "parked")} {
 		t.Run(name, func(t *testing.T) {
 			var order seckill.Order
-			s.audited(t, p.ID, func() {
+			s.wantAudited(t, p.ID, func() {
 				var err error
 				order, err = s.Store.DiscardLetter(t.Context(), item.LetterID, operator)
 				must(t, err)
@@ -226,7 +226,7 @@ func discardedLetter(t *testing.T, s *suite) {
 			events := s.events(t, p.ID)
 			equal(t, "event", events[len(events)-1].Kind, seckill.EventOrderFailed)
 			equal(t, "stock", s.product(t, p.ID).Stock, p.Stock)
-			s.hear(t, p.ID)
+			s.settleReleases(t, p.ID)
 		})
 	}
 }

@@ -101,7 +101,7 @@ func overLimit(t *testing.T, s *suite) {
 	equal(t, "reason of the event", event.Reason, seckill.ReasonLimit)
 	equal(t, "order of the event", event.OrderNo, over.Claim.OrderNo)
 
-	s.hear(t, p.ID)
+	s.settleReleases(t, p.ID)
 	s.confirm(t, []store.Item{over}, store.ConfirmReplay)
 	equal(t, "owed after a replay", len(s.owed(t, p.ID)), 1)
 }

@@ -41,12 +41,12 @@ func anyHistory(t *testing.T, s *suite) {
 			"expire":     m.expire,
 			"stock":      m.change,
 			"epoch":      m.epoch,
-			"hear":       m.hear,
+			"hear":       m.settleReleases,
 			"":           m.compare,
 		})
 		events := s.eventsAfter(rt, read)
 		read = events[len(events)-1].ID
-		s.alternates(rt, slices.DeleteFunc(events, func(e seckill.Event) bool { return e.ProductID != p.ID }), m.stock)
+		s.wantAlternating(rt, slices.DeleteFunc(events, func(e seckill.Event) bool { return e.ProductID != p.ID }), m.stock)
 	})
 }
 
@@ -131,7 +131,7 @@ func (m *model) confirm(rt *rapid.T) {
 	req.ExpireAfter = expireAfter
 	got, err := m.s.Store.Confirm(rt.Context(), req)
 	if taken > m.stock {
-		fails(rt, err, store.ErrShort)
+		wantError(rt, err, store.ErrShort)
 		m.orders = m.orders[:before]
 		return
 	}
@@ -154,7 +154,7 @@ func (m *model) replay(rt *rapid.T) {
 // move expects that a move succeeds from one state only.
 func (m *model) move(rt *rapid.T, order *modelOrder, err error, from, to seckill.OrderStatus) bool {
 	if order.status != from {
-		refused(rt, err, seckill.CodeWrongState)
+		wantCode(rt, err, seckill.CodeWrongState)
 		return false
 	}
 	must(rt, err)
@@ -222,13 +222,13 @@ func (m *model) change(rt *rapid.T) {
 	}
 	change, err := m.s.Store.BeginStockChange(rt.Context(), change)
 	if delta < 0 && -delta > m.stock {
-		refused(rt, err, seckill.CodeBadRequest)
+		wantCode(rt, err, seckill.CodeBadRequest)
 		return
 	}
 	must(rt, err)
 	_, err = m.s.Store.FinishStockChange(rt.Context(), change.ID, change.Epoch, false)
 	if delta < 0 && m.product.TakingOver() {
-		refused(rt, err, seckill.CodeBusy)
+		wantCode(rt, err, seckill.CodeBusy)
 		return
 	}
 	must(rt, err)
@@ -260,8 +260,8 @@ func (m *model) epoch(rt *rapid.T) {
 	m.product.Epoch, m.product.Seller, m.product.StoreOpen = p.Epoch, seckill.SellerLedger, false
 }
 
-func (m *model) hear(rt *rapid.T) {
-	m.s.hear(rt, m.product.ID)
+func (m *model) settleReleases(rt *rapid.T) {
+	m.s.settleReleases(rt, m.product.ID)
 	for _, order := range m.orders {
 		order.owed = false
 	}

@@ -29,7 +29,7 @@ func (m *model) sell(rt *rapid.T) {
 	}
 	got, err := m.s.Store.Sell(rt.Context(), req)
 	if !m.product.StoreOpen {
-		refused(rt, err, seckill.CodeWrongState)
+		wantCode(rt, err, seckill.CodeWrongState)
 		return
 	}
 	must(rt, err)
@@ -94,7 +94,7 @@ func (m *model) takeOver(rt *rapid.T) {
 func (m *model) openStore(rt *rapid.T) {
 	open, err := m.s.Store.OpenStore(rt.Context(), m.product.ID, m.product.Epoch)
 	if !m.byStore() {
-		fails(rt, err, store.ErrEpoch)
+		wantError(rt, err, store.ErrEpoch)
 		return
 	}
 	must(rt, err)

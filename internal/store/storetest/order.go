@@ -20,7 +20,7 @@ var orderTests = []test{
 		must(t, s.Store.Fail(t.Context(), []store.Item{item, other}, seckill.ReasonLost))
 		equal(t, "status", s.order(t, item.Claim.OrderNo).Status, seckill.OrderPending)
 		equal(t, "status of the other", s.order(t, other.Claim.OrderNo).Status, seckill.OrderFailed)
-		s.unchanged(t, p.ID, func() {
+		s.wantUnchanged(t, p.ID, func() {
 			must(t, s.Store.Fail(t.Context(), []store.Item{item, other}, seckill.ReasonLost))
 		})
 	}},
@@ -92,7 +92,7 @@ func unknownOrder(t *testing.T, s *suite) {
 		"LetterByOrder": func() error { _, err := s.Store.LetterByOrder(ctx, no); return err },
 	}
 	for name, call := range calls {
-		t.Run(name, func(t *testing.T) { refused(t, call(), seckill.CodeNotFound) })
+		t.Run(name, func(t *testing.T) { wantCode(t, call(), seckill.CodeNotFound) })
 	}
 }
 
@@ -206,10 +206,10 @@ func story(t *testing.T, s *suite) {
 
 	lines, err := s.Store.Story(t.Context(), order.OrderNo)
 	must(t, err)
-	kinds, told := map[string]int{}, ""
+	kinds, text := map[string]int{}, ""
 	for i, line := range lines {
 		kinds[line.Kind]++
-		told += line.What + "\n"
+		text += line.What + "\n"
 		if line.At.IsZero() || i > 0 && line.At.Before(lines[i-1].At) {
 			t.Errorf("line %d is out of order: %+v", i, lines)
 		}
@@ -221,8 +221,8 @@ func story(t *testing.T, s *suite) {
 		t.Errorf("payments: got %d, want the payment and its refund", kinds["payment"])
 	}
 	for _, event := range []string{"order.confirmed", "order.paid", "order.refunded", "refund.required: operator", "refund owed", "order.refund by " + operator.Name + ": " + operator.Reason} {
-		if !strings.Contains(told, event) {
-			t.Errorf("no %q in the story:\n%s", event, told)
+		if !strings.Contains(text, event) {
+			t.Errorf("no %q in the story:\n%s", event, text)
 		}
 	}
 }

@@ -18,7 +18,7 @@ var paymentTests = []test{
 		n := notice(order, "-1")
 		s.record(t, n, store.PaymentPaid)
 		for range 3 {
-			s.unchanged(t, p.ID, func() { s.record(t, n, store.PaymentRepeated) })
+			s.wantUnchanged(t, p.ID, func() { s.record(t, n, store.PaymentRepeated) })
 		}
 		for _, alter := range []func(*payment.Notice){
 			func(n *payment.Notice) { n.AmountCents++ },
@@ -27,7 +27,7 @@ var paymentTests = []test{
 		} {
 			other := n
 			alter(&other)
-			s.unchanged(t, p.ID, func() { s.record(t, other, store.PaymentConflict) })
+			s.wantUnchanged(t, p.ID, func() { s.record(t, other, store.PaymentConflict) })
 		}
 		equal(t, "payments", len(s.payments(t, n.OrderNo, "payment")), 1)
 		equal(t, "refunds", len(s.payments(t, n.OrderNo, "refund")), 0)

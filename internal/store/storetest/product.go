@@ -19,7 +19,7 @@ var productTests = []test{
 	}},
 	{"creating writes the audit", func(t *testing.T, s *suite) {
 		draft := s.draft(t)
-		s.audited(t, draft.ID, func() {
+		s.wantAudited(t, draft.ID, func() {
 			_, err := s.Store.CreateProduct(t.Context(), draft, operator)
 			must(t, err)
 		})
@@ -28,9 +28,9 @@ var productTests = []test{
 		p := s.create(t)
 		again := s.draft(t)
 		again.ID, again.Group, again.Name, again.Stock = p.ID, p.ID, "another", 99
-		s.unchanged(t, p.ID, func() {
+		s.wantUnchanged(t, p.ID, func() {
 			_, err := s.Store.CreateProduct(t.Context(), again, operator)
-			refused(t, err, seckill.CodeWrongState)
+			wantCode(t, err, seckill.CodeWrongState)
 		})
 	}},
 	{"a member of a limit group has its limit and shards", groupMembers},
@@ -100,7 +100,7 @@ var productTests = []test{
 	}},
 	{"a sale that the operator ended is not announced as ended again", func(t *testing.T, s *suite) {
 		p := s.create(t)
-		_, err := s.Store.SetState(t.Context(), p.ID, told(seckill.SaleEnded))
+		_, err := s.Store.SetState(t.Context(), p.ID, operatorSets(seckill.SaleEnded))
 		must(t, err)
 		did, err := s.Store.Announce(t.Context(), p.ID, seckill.EventSaleEnded)
 		must(t, err)
@@ -122,9 +122,9 @@ func patchEnded(t *testing.T, s *suite) {
 		for _, patch := range []store.ProductPatch{
 			{StartsAt: ptr(p.StartsAt.Add(-time.Hour))}, {EndsAt: ptr(p.EndsAt.Add(time.Hour))},
 		} {
-			s.unchanged(t, p.ID, func() {
+			s.wantUnchanged(t, p.ID, func() {
 				_, err := s.Store.PatchProduct(t.Context(), p.ID, patch, operator)
-				refused(t, err, seckill.CodeWrongState)
+				wantCode(t, err, seckill.CodeWrongState)
 			})
 		}
 		got, err := s.Store.PatchProduct(t.Context(), p.ID, store.ProductPatch{Name: ptr("over"), EndsAt: &p.EndsAt}, operator)
@@ -200,9 +200,9 @@ func groupMembers(t *testing.T, s *suite) {
 			draft.Shards, draft.Strategy = 2, seckill.StrategySharded
 			edit(&draft)
 			_, err := s.Store.CreateProduct(t.Context(), draft, operator)
-			refused(t, err, seckill.CodeBadRequest)
+			wantCode(t, err, seckill.CodeBadRequest)
 			_, err = s.Store.Product(t.Context(), draft.ID)
-			refused(t, err, seckill.CodeNotFound)
+			wantCode(t, err, seckill.CodeNotFound)
 		})
 	}
 }
@@ -212,7 +212,7 @@ func unknownProduct(t *testing.T, s *suite) {
 	calls := map[string]func() error{
 		"Product":      func() error { _, err := s.Store.Product(ctx, id); return err },
 		"PatchProduct": func() error { _, err := s.Store.PatchProduct(ctx, id, store.ProductPatch{}, operator); return err },
-		"SetState":     func() error { _, err := s.Store.SetState(ctx, id, told(seckill.SalePaused)); return err },
+		"SetState":     func() error { _, err := s.Store.SetState(ctx, id, operatorSets(seckill.SalePaused)); return err },
 		"Figures":      func() error { _, err := s.Store.Figures(ctx, id); return err },
 		"OpenEpoch": func() error {
 			_, err := s.Store.OpenEpoch(ctx, id, 0, 0, operator, func(seckill.Order) error { return nil })
@@ -228,7 +228,7 @@ func unknownProduct(t *testing.T, s *suite) {
 		},
 	}
 	for name, call := range calls {
-		t.Run(name, func(t *testing.T) { refused(t, call(), seckill.CodeNotFound) })
+		t.Run(name, func(t *testing.T) { wantCode(t, call(), seckill.CodeNotFound) })
 	}
 }
 
@@ -239,7 +239,7 @@ func patchBefore(t *testing.T, s *suite) {
 		PerUserLimit: ptr(4), StartsAt: ptr(p.StartsAt.Add(time.Minute)), EndsAt: ptr(p.EndsAt.Add(time.Minute)),
 	}
 	var got seckill.Product
-	s.audited(t, p.ID, func() {
+	s.wantAudited(t, p.ID, func() {
 		var err error
 		got, err = s.Store.PatchProduct(t.Context(), p.ID, patch, operator)
 		must(t, err)
@@ -262,7 +262,7 @@ func patchAfter(t *testing.T, s *suite) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := s.Store.PatchProduct(t.Context(), p.ID, patch, operator)
-			refused(t, err, seckill.CodeWrongState)
+			wantCode(t, err, seckill.CodeWrongState)
 			equal(t, "product", s.product(t, p.ID), p)
 		})
 	}
@@ -294,14 +294,14 @@ func patchUnsound(t *testing.T, s *suite) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := s.Store.PatchProduct(t.Context(), p.ID, patch, operator)
-			refused(t, err, seckill.CodeBadRequest)
+			wantCode(t, err, seckill.CodeBadRequest)
 			equal(t, "product", s.product(t, p.ID), p)
 		})
 	}
 }
 
-// told returns an operator's instruction.
-func told(state seckill.SaleState) seckill.Instruction {
+// operatorSets returns an operator's instruction.
+func operatorSets(state seckill.SaleState) seckill.Instruction {
 	return seckill.Instruction{State: state, Actor: operator.Name, Reason: operator.Reason}
 }
 
@@ -309,7 +309,7 @@ func told(state seckill.SaleState) seckill.Instruction {
 // after the operator has given another one.
 func instructedOnce(t *testing.T, s *suite) {
 	p := s.preheated(t)
-	pause := told(seckill.SalePaused)
+	pause := operatorSets(seckill.SalePaused)
 	pause.ID, pause.At = "word-1", time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)
 	set := func(in seckill.Instruction, want seckill.SaleState) {
 		t.Helper()
@@ -318,27 +318,27 @@ func instructedOnce(t *testing.T, s *suite) {
 		equal(t, "state", after, s.product(t, p.ID))
 		equal(t, "state", after.State, want)
 	}
-	s.audited(t, p.ID, func() { set(pause, seckill.SalePaused) })
+	s.wantAudited(t, p.ID, func() { set(pause, seckill.SalePaused) })
 	line := s.audit(t, p.ID)[0]
 	equal(t, "action", line.Action, "product.pause")
 	equal(t, "detail", line.Detail, "instruction word-1, given 2026-11-11T12:00:00Z")
 	again := pause
 	again.ID = "word-2"
-	s.audited(t, p.ID, func() { set(again, seckill.SalePaused) })
-	set(told(seckill.SaleOpen), seckill.SaleOpen)
+	s.wantAudited(t, p.ID, func() { set(again, seckill.SalePaused) })
+	set(operatorSets(seckill.SaleOpen), seckill.SaleOpen)
 	lines := len(s.audit(t, p.ID))
 	for _, in := range []seckill.Instruction{pause, again} {
-		s.unchanged(t, p.ID, func() { set(in, seckill.SaleOpen) })
+		s.wantUnchanged(t, p.ID, func() { set(in, seckill.SaleOpen) })
 	}
 	equal(t, "audit lines after instructions that came again", len(s.audit(t, p.ID)), lines)
 	equal(t, "sale.paused", s.count(t, p.ID, seckill.EventSalePaused), 1)
-	set(told(seckill.SaleEnded), seckill.SaleEnded)
+	set(operatorSets(seckill.SaleEnded), seckill.SaleEnded)
 	set(pause, seckill.SaleEnded) // known; a new one is wrong_state
 }
 
 func (s *suite) setState(t *testing.T, id uint32, state seckill.SaleState) {
 	t.Helper()
-	p, err := s.Store.SetState(t.Context(), id, told(state))
+	p, err := s.Store.SetState(t.Context(), id, operatorSets(state))
 	must(t, err)
 	equal(t, "state returned", p.State, state)
 	equal(t, "state read", s.product(t, id).State, state)
@@ -347,9 +347,9 @@ func (s *suite) setState(t *testing.T, id uint32, state seckill.SaleState) {
 func saleStates(t *testing.T, s *suite) {
 	p := s.preheated(t)
 	for _, state := range []seckill.SaleState{seckill.SalePaused, seckill.SaleOpen, seckill.SalePaused, seckill.SaleEnded} {
-		s.audited(t, p.ID, func() { s.setState(t, p.ID, state) })
+		s.wantAudited(t, p.ID, func() { s.setState(t, p.ID, state) })
 		lines := len(s.audit(t, p.ID))
-		s.unchanged(t, p.ID, func() { s.setState(t, p.ID, state) })
+		s.wantUnchanged(t, p.ID, func() { s.setState(t, p.ID, state) })
 		equal(t, "audit lines after the same state again", len(s.audit(t, p.ID)), lines)
 	}
 	equal(t, "sale.ended", s.count(t, p.ID, seckill.EventSaleEnded), 1)
@@ -359,9 +359,9 @@ func endedSale(t *testing.T, s *suite) {
 	p := s.preheated(t)
 	s.setState(t, p.ID, seckill.SaleEnded)
 	for _, state := range []seckill.SaleState{seckill.SaleOpen, seckill.SalePaused} {
-		s.unchanged(t, p.ID, func() {
-			_, err := s.Store.SetState(t.Context(), p.ID, told(state))
-			refused(t, err, seckill.CodeWrongState)
+		s.wantUnchanged(t, p.ID, func() {
+			_, err := s.Store.SetState(t.Context(), p.ID, operatorSets(state))
+			wantCode(t, err, seckill.CodeWrongState)
 		})
 	}
 }

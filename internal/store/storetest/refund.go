@@ -67,9 +67,9 @@ var refundTests = []test{
 			_, err := s.Store.RetryRefund(t.Context(), refund.ID, operator)
 			return err
 		}
-		refused(t, again(), seckill.CodeWrongState) // it will be retried anyway
+		wantCode(t, again(), seckill.CodeWrongState) // it will be retried anyway
 		must(t, s.Store.RefundFailed(t.Context(), refund.ID, "refused", -1))
-		s.audited(t, p.ID, func() {
+		s.wantAudited(t, p.ID, func() {
 			due, err := s.Store.RetryRefund(t.Context(), refund.ID, operator)
 			must(t, err)
 			equal(t, "answered", due, s.refund(t, refund))
@@ -77,10 +77,10 @@ var refundTests = []test{
 		equal(t, "due again", s.refundDue(t, refund.ID), true)
 		equal(t, "attempts", s.refund(t, refund).Attempts, 0)
 		must(t, s.Store.RefundDone(t.Context(), refund.ID))
-		refused(t, again(), seckill.CodeWrongState)
+		wantCode(t, again(), seckill.CodeWrongState)
 		for _, id := range []string{"RF-nobody", refund.PaymentID} {
 			_, err := s.Store.RetryRefund(t.Context(), id, operator)
-			refused(t, err, seckill.CodeNotFound)
+			wantCode(t, err, seckill.CodeNotFound)
 		}
 	}},
 	{"a refund for an unknown order that needs care can be retried", func(t *testing.T, s *suite) {
@@ -141,7 +141,7 @@ var refundTests = []test{
 			equal(t, "pages", got, want)
 		}
 		_, err := s.Store.Payments(t.Context(), store.PaymentFilter{Before: "nobody's", Limit: 1})
-		refused(t, err, seckill.CodeNotFound)
+		wantCode(t, err, seckill.CodeNotFound)
 	}},
 	{"payments are listed by product, and those without a product apart", func(t *testing.T, s *suite) {
 		p, other := s.preheated(t), s.preheated(t)

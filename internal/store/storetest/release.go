@@ -49,7 +49,7 @@ var releaseTests = []test{
 	{"settling no releases does nothing", func(t *testing.T, s *suite) {
 		must(t, s.Store.SettleReleases(t.Context(), nil))
 	}},
-	{"a release is settled only under its own epoch", heardLate},
+	{"a release is settled only under its own epoch", settledLate},
 	{"settling a release does not settle it if it was owed again", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		item := s.item(t, p, "buyer")
@@ -64,7 +64,7 @@ var releaseTests = []test{
 			equal(t, "Since after it was owed again", again[0].Since.After(first[0].Since), true)
 			first = again
 		}
-		s.hear(t, p.ID)
+		s.settleReleases(t, p.ID)
 	}},
 	{"a live order owes no release", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
@@ -103,7 +103,7 @@ var releaseTests = []test{
 		s.advance(t, 2*tick)
 		equal(t, "expired", len(s.expireAll(t, p.ID)), many)
 		equal(t, "owed", len(s.owed(t, p.ID)), many)
-		s.hear(t, p.ID)
+		s.settleReleases(t, p.ID)
 	}},
 }
 
@@ -148,9 +148,9 @@ func witnessLost(t *testing.T, s *suite) {
 	equal(t, "witness of the stream that was set back", s.witnessOf(t, beside), kept[0])
 }
 
-// heardLate settles a release that was listed under an older epoch. Meanwhile a redelivered
+// settledLate settles a release that was listed under an older epoch. Meanwhile a redelivered
 // entry made the store owe the release again under a newer epoch.
-func heardLate(t *testing.T, s *suite) {
+func settledLate(t *testing.T, s *suite) {
 	p := s.preheated(t)
 	item := s.item(t, p, "buyer")
 	s.confirm(t, []store.Item{item}, store.ConfirmNew)

@@ -11,7 +11,7 @@ var repairTests = []test{
 	{"a valid product has no findings and no repairs", func(t *testing.T, s *suite) {
 		p := s.history(t)
 		CheckPromises(t, s.Store, p.ID)
-		s.unchanged(t, p.ID, func() {
+		s.wantUnchanged(t, p.ID, func() {
 			n, err := s.Store.RepairBuyers(t.Context(), p.Group, all, operator)
 			must(t, err)
 			equal(t, "buyers repaired", n, 0)
@@ -50,13 +50,13 @@ func (s *suite) play(t *testing.T, p seckill.Product) {
 // damaged creates a product with a history, which the test may damage.
 func (s *suite) damaged(t *testing.T) seckill.Product {
 	t.Helper()
-	p := s.exposed(t)
+	p := s.damageable(t)
 	s.play(t, p)
 	return s.product(t, p.ID)
 }
 
-// exposed creates a product that the test may damage. Its promises are not checked at the end.
-func (s *suite) exposed(t *testing.T) seckill.Product {
+// damageable creates a product that the test may damage. Its promises are not checked at the end.
+func (s *suite) damageable(t *testing.T) seckill.Product {
 	t.Helper()
 	if s.Exec == nil {
 		t.Skip("the harness cannot damage the store")
@@ -109,7 +109,7 @@ func boundedBuyers(t *testing.T, s *suite) {
 	s.Exec(t, "DELETE FROM tb_user_seckill WHERE product_id = ?", p.ID)
 	equal(t, "findings within a limit", s.buyerFindings(t, p.Group, 2), 2)
 	before := s.buyerFindings(t, p.Group, all)
-	s.audited(t, p.ID, func() {
+	s.wantAudited(t, p.ID, func() {
 		n, err := s.Store.RepairBuyers(t.Context(), p.Group, 2, operator)
 		must(t, err)
 		equal(t, "repaired", n, 2)

@@ -11,7 +11,7 @@ var returnTests = []test{
 	{"a cancelled order returns its units and owes the release", cancelled},
 	{"only a pending order can be cancelled", func(t *testing.T, s *suite) {
 		p := s.preheated(t, perUser(5))
-		s.refusedIn(t, p, func(no seckill.OrderNo) error {
+		s.wantRefusedIn(t, p, func(no seckill.OrderNo) error {
 			_, err := s.Store.Cancel(t.Context(), no, "x", operator)
 			return err
 		}, seckill.OrderPaid, seckill.OrderCancelled, seckill.OrderFailed, seckill.OrderRefunded)
@@ -26,7 +26,7 @@ var returnTests = []test{
 	{"a refunded order returns its units and owes release and money", refunded},
 	{"only a paid order can be refunded", func(t *testing.T, s *suite) {
 		p := s.preheated(t, perUser(5))
-		s.refusedIn(t, p, func(no seckill.OrderNo) error {
+		s.wantRefusedIn(t, p, func(no seckill.OrderNo) error {
 			_, err := s.Store.Refund(t.Context(), no, operator)
 			return err
 		}, seckill.OrderPending, seckill.OrderCancelled, seckill.OrderFailed, seckill.OrderRefunded)
@@ -34,8 +34,8 @@ var returnTests = []test{
 	{"operator cancel and refund write the audit", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
 		a, b := s.buy(t, p, "a"), s.pay(t, s.buy(t, p, "b"))
-		s.audited(t, p.ID, func() { s.cancel(t, a) })
-		s.audited(t, p.ID, func() {
+		s.wantAudited(t, p.ID, func() { s.cancel(t, a) })
+		s.wantAudited(t, p.ID, func() {
 			_, err := s.Store.Refund(t.Context(), b.OrderNo, operator)
 			must(t, err)
 		})
@@ -135,14 +135,14 @@ func (s *suite) inState(t *testing.T, p seckill.Product, status seckill.OrderSta
 	return s.order(t, order.OrderNo)
 }
 
-// refusedIn expects that a move is wrong_state, and changes nothing, in each of the states.
-func (s *suite) refusedIn(t *testing.T, p seckill.Product, move func(seckill.OrderNo) error, states ...seckill.OrderStatus) {
+// wantRefusedIn expects that a move is wrong_state, and changes nothing, in each of the states.
+func (s *suite) wantRefusedIn(t *testing.T, p seckill.Product, move func(seckill.OrderNo) error, states ...seckill.OrderStatus) {
 	t.Helper()
 	for _, status := range states {
 		t.Run(status.String(), func(t *testing.T) {
 			order := s.inState(t, p, status)
 			equal(t, "status", order.Status, status)
-			s.unchanged(t, p.ID, func() { refused(t, move(order.OrderNo), seckill.CodeWrongState) })
+			s.wantUnchanged(t, p.ID, func() { wantCode(t, move(order.OrderNo), seckill.CodeWrongState) })
 			equal(t, "order", s.order(t, order.OrderNo), order)
 		})
 	}

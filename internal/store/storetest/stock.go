@@ -24,10 +24,10 @@ var stockTests = []test{
 		p, cold := s.preheated(t), s.create(t)
 		s.buy(t, p, "buyer")
 		for id, delta := range map[uint32]int64{p.ID: -p.Stock, cold.ID: -cold.Stock - 1} {
-			s.unchanged(t, id, func() {
+			s.wantUnchanged(t, id, func() {
 				change := store.StockChange{ID: numbered("beyond", int(id)), ProductID: id, Delta: delta, Actor: operator}
 				_, err := s.Store.BeginStockChange(t.Context(), change)
-				refused(t, err, seckill.CodeBadRequest)
+				wantCode(t, err, seckill.CodeBadRequest)
 				equal(t, "due", s.changeDue(t, change.ID), false)
 			})
 		}
@@ -36,17 +36,17 @@ var stockTests = []test{
 		p := s.preheated(t)
 		for _, delta := range []int64{5, -5} {
 			first := s.change(t, p, delta)
-			s.unchanged(t, p.ID, func() { equal(t, "recorded", s.change(t, p, delta), first) })
+			s.wantUnchanged(t, p.ID, func() { equal(t, "recorded", s.change(t, p, delta), first) })
 			other := first
 			other.Delta, other.Actor = 2*delta, store.Actor{Name: "else"}
-			s.unchanged(t, p.ID, func() {
+			s.wantUnchanged(t, p.ID, func() {
 				got, err := s.Store.BeginStockChange(t.Context(), other)
 				must(t, err)
 				equal(t, "recorded", got, first)
 			})
 			done, err := s.Store.FinishStockChange(t.Context(), first.ID, first.Epoch, false)
 			must(t, err)
-			s.unchanged(t, p.ID, func() { equal(t, "recorded", s.change(t, p, delta), done) })
+			s.wantUnchanged(t, p.ID, func() { equal(t, "recorded", s.change(t, p, delta), done) })
 		}
 	}},
 	{"finishing a change again changes nothing", func(t *testing.T, s *suite) {
@@ -55,7 +55,7 @@ var stockTests = []test{
 			change := s.change(t, p, delta)
 			first, err := s.Store.FinishStockChange(t.Context(), change.ID, change.Epoch, false)
 			must(t, err)
-			s.unchanged(t, p.ID, func() {
+			s.wantUnchanged(t, p.ID, func() {
 				again, err := s.Store.FinishStockChange(t.Context(), change.ID, change.Epoch, false)
 				must(t, err)
 				equal(t, "finished", again, first)
@@ -108,9 +108,9 @@ var stockTests = []test{
 	{"an unknown change is not_found", func(t *testing.T, s *suite) {
 		id := numbered("unknown", int(newProductID()))
 		_, err := s.Store.FinishStockChange(t.Context(), id, 1, false)
-		refused(t, err, seckill.CodeNotFound)
+		wantCode(t, err, seckill.CodeNotFound)
 		_, err = s.Store.RestampStockChange(t.Context(), id)
-		refused(t, err, seckill.CodeNotFound)
+		wantCode(t, err, seckill.CodeNotFound)
 	}},
 	{"at most limit changes are listed", func(t *testing.T, s *suite) {
 		p := s.preheated(t)
@@ -193,9 +193,9 @@ func restampedChange(t *testing.T, s *suite) {
 	p := s.preheated(t)
 	change := s.change(t, p, -4)
 	next := s.openEpoch(t, p.ID)
-	s.unchanged(t, p.ID, func() {
+	s.wantUnchanged(t, p.ID, func() {
 		_, err := s.Store.FinishStockChange(t.Context(), change.ID, change.Epoch, false)
-		fails(t, err, store.ErrEpoch)
+		wantError(t, err, store.ErrEpoch)
 	})
 	equal(t, "due", s.changeDue(t, change.ID), true)
 
@@ -204,9 +204,9 @@ func restampedChange(t *testing.T, s *suite) {
 	equal(t, "epoch", again.Epoch, next.Epoch)
 	equal(t, "status", again.Status, "open")
 	for _, refused := range []bool{false, true} { // the decision of an old ledger
-		s.unchanged(t, p.ID, func() {
+		s.wantUnchanged(t, p.ID, func() {
 			_, err := s.Store.FinishStockChange(t.Context(), change.ID, change.Epoch, refused)
-			fails(t, err, store.ErrEpoch)
+			wantError(t, err, store.ErrEpoch)
 		})
 	}
 	equal(t, "due", s.changeDue(t, change.ID), true)

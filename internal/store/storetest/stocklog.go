@@ -35,7 +35,7 @@ func soundStockLog(t *testing.T, s *suite) {
 		open soldBy
 		buy  func(t TB, p seckill.Product, buyer string, edits ...func(*store.Item)) seckill.Order
 	}{
-		"ledger": {s.preheated, s.buy}, "taken over": {s.takenOver, s.buyOver},
+		"ledger": {s.preheated, s.buy}, "taken over": {s.takenOver, s.buyFromStore},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := sale.open(t, perUser(2), sharded(2))

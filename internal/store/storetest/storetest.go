@@ -68,7 +68,7 @@ func Run(t *testing.T, open func(t *testing.T, clock *Clock) *Harness) {
 		{"stock log", stockLogTests},
 		{"repairs", repairTests},
 		{"unreadable rows", unreadableTests},
-		{"blocked rows", heldUpTests},
+		{"blocked rows", blockedTests},
 		{"feed", feedTests},
 		{"events", eventTests},
 		{"deliveries", deliveryTests},

@@ -285,8 +285,8 @@ func (s *suite) owed(t TB, product uint32) []store.Release {
 	return mine
 }
 
-// hear settles all releases that the product owes.
-func (s *suite) hear(t TB, product uint32) {
+// settleReleases settles all releases that the product owes.
+func (s *suite) settleReleases(t TB, product uint32) {
 	t.Helper()
 	must(t, s.Store.SettleReleases(t.Context(), s.owed(t, product)))
 	equal(t, "releases owed after they were heard", len(s.owed(t, product)), 0)
@@ -337,8 +337,8 @@ func (s *suite) audit(t TB, product uint32) []store.AuditLine {
 	return lines
 }
 
-// audited expects that act writes exactly one audit line with the operator's name.
-func (s *suite) audited(t TB, product uint32, act func()) {
+// wantAudited expects that act writes exactly one audit line with the operator's name.
+func (s *suite) wantAudited(t TB, product uint32, act func()) {
 	t.Helper()
 	before := len(s.audit(t, product))
 	act()
@@ -353,9 +353,9 @@ func (s *suite) audited(t TB, product uint32, act func()) {
 	}
 }
 
-// unchanged expects that act does not change the product, the units of its orders, its owed
+// wantUnchanged expects that act does not change the product, the units of its orders, its owed
 // releases, its letters and its events.
-func (s *suite) unchanged(t TB, product uint32, act func()) {
+func (s *suite) wantUnchanged(t TB, product uint32, act func()) {
 	t.Helper()
 	before, events := s.figures(t, product), len(s.events(t, product))
 	act()
@@ -382,8 +382,8 @@ func must(t TB, err error) {
 	}
 }
 
-// refused expects an error with the code.
-func refused(t TB, err error, code seckill.Code) {
+// wantCode expects an error with the code.
+func wantCode(t TB, err error, code seckill.Code) {
 	t.Helper()
 	var e *seckill.Error
 	if !errors.As(err, &e) || e.Code != code {
@@ -391,8 +391,8 @@ func refused(t TB, err error, code seckill.Code) {
 	}
 }
 
-// fails expects the error target.
-func fails(t TB, err, target error) {
+// wantError expects the error target.
+func wantError(t TB, err, target error) {
 	t.Helper()
 	if !errors.Is(err, target) {
 		t.Fatalf("error is %v, want %v", err, target)

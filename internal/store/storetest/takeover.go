@@ -15,15 +15,15 @@ var takeoverTests = []test{
 	{"a takeover of another epoch than the present is ErrEpoch and changes nothing", func(t *testing.T, s *suite) {
 		p := s.openEpoch(t, s.preheated(t).ID)
 		for _, seen := range []uint64{0, p.Epoch - 1, p.Epoch + 1} {
-			s.unchanged(t, p.ID, func() {
+			s.wantUnchanged(t, p.ID, func() {
 				_, err := s.Store.TakeOver(t.Context(), p.ID, seen, operator)
-				fails(t, err, store.ErrEpoch)
+				wantError(t, err, store.ErrEpoch)
 			})
 		}
 	}},
 	{"a takeover repeated in its epoch changes nothing", func(t *testing.T, s *suite) {
 		p := s.takenOver(t)
-		s.unchanged(t, p.ID, func() {
+		s.wantUnchanged(t, p.ID, func() {
 			again, err := s.Store.TakeOver(t.Context(), p.ID, p.Epoch, operator)
 			must(t, err)
 			equal(t, "product", again, p)
@@ -33,19 +33,19 @@ var takeoverTests = []test{
 		last, err := s.Store.OpenEpoch(t.Context(), s.create(t).ID, 0, store.MaxEpoch-1, operator, func(seckill.Order) error { return nil })
 		must(t, err)
 		for _, p := range []seckill.Product{s.create(t), s.preheated(t, direct), last} {
-			s.unchanged(t, p.ID, func() {
+			s.wantUnchanged(t, p.ID, func() {
 				_, err := s.Store.TakeOver(t.Context(), p.ID, p.Epoch, operator)
-				refused(t, err, seckill.CodeWrongState)
+				wantCode(t, err, seckill.CodeWrongState)
 			})
 		}
 		_, err = s.Store.TakeOver(t.Context(), newProductID(), 1, operator)
-		refused(t, err, seckill.CodeNotFound)
+		wantCode(t, err, seckill.CodeNotFound)
 	}},
 	{"the store opens when every living instance has acknowledged the epoch", func(t *testing.T, s *suite) {
 		one, two := s.instance(t, far), s.instance(t, far)
 		p := s.beginTakeover(t, s.preheated(t).ID)
 		for _, instance := range []string{one, two} {
-			s.unchanged(t, p.ID, func() { equal(t, "open", s.tryOpen(t, p), false) })
+			s.wantUnchanged(t, p.ID, func() { equal(t, "open", s.tryOpen(t, p), false) })
 			s.acknowledge(t, p, p.Epoch, instance)
 		}
 		for range 2 {
@@ -163,29 +163,29 @@ var takeoverTests = []test{
 			product seckill.Product
 			epoch   uint64
 		}{{ledgers, ledgers.Epoch}, {taken, taken.Epoch - 1}, {taken, taken.Epoch + 1}} {
-			s.unchanged(t, c.product.ID, func() {
+			s.wantUnchanged(t, c.product.ID, func() {
 				open, err := s.Store.OpenStore(t.Context(), c.product.ID, c.epoch)
-				fails(t, err, store.ErrEpoch)
+				wantError(t, err, store.ErrEpoch)
 				equal(t, "open", open, false)
 			})
 		}
 		_, err := s.Store.OpenStore(t.Context(), newProductID(), 1)
-		refused(t, err, seckill.CodeNotFound)
+		wantCode(t, err, seckill.CodeNotFound)
 	}},
 	{"a sale of the store needs seller, opening and epoch", func(t *testing.T, s *suite) {
 		ledgers, begun, taken := s.preheated(t), s.beginTakeover(t, s.preheated(t).ID), s.takenOver(t)
 		for _, p := range []seckill.Product{ledgers, begun} {
-			s.unchanged(t, p.ID, func() {
-				_, err := s.Store.Sell(t.Context(), s.over(p, s.claim(t, p, "buyer")))
-				refused(t, err, seckill.CodeWrongState)
+			s.wantUnchanged(t, p.ID, func() {
+				_, err := s.Store.Sell(t.Context(), s.sellRequest(p, s.claim(t, p, "buyer")))
+				wantCode(t, err, seckill.CodeWrongState)
 			})
 		}
 		for _, epoch := range []uint64{0, taken.Epoch - 1, taken.Epoch + 1} {
-			s.unchanged(t, taken.ID, func() {
-				req := s.over(taken, s.claim(t, taken, "buyer"))
+			s.wantUnchanged(t, taken.ID, func() {
+				req := s.sellRequest(taken, s.claim(t, taken, "buyer"))
 				req.Epoch = epoch
 				_, err := s.Store.Sell(t.Context(), req)
-				fails(t, err, store.ErrEpoch)
+				wantError(t, err, store.ErrEpoch)
 			})
 		}
 	}},
@@ -198,16 +198,16 @@ var takeoverTests = []test{
 			s.stockIs(t, p.ID, 3, 3)
 			equal(t, "open by the figures", s.figures(t, p.ID).OpenChanges, 0)
 			_, err := s.Store.BeginStockChange(t.Context(), store.StockChange{ID: numbered("deep", int(p.ID)), ProductID: p.ID, Delta: -4, Actor: operator})
-			refused(t, err, seckill.CodeBadRequest)
+			wantCode(t, err, seckill.CodeBadRequest)
 		}
 	}},
 	{"a stock change down waits until a takeover is complete", func(t *testing.T, s *suite) {
 		p := s.beginTakeover(t, s.preheated(t).ID)
 		up, down := s.change(t, p, 5), s.change(t, p, -12)
 		equal(t, "status", down.Status, store.ChangeOpen)
-		s.unchanged(t, p.ID, func() {
+		s.wantUnchanged(t, p.ID, func() {
 			_, err := s.Store.FinishStockChange(t.Context(), down.ID, down.Epoch, false)
-			refused(t, err, seckill.CodeBusy)
+			wantCode(t, err, seckill.CodeBusy)
 		})
 		s.stockIs(t, p.ID, 15, 15)
 		s.openStore(t, p)
@@ -223,7 +223,7 @@ var takeoverTests = []test{
 		up, down := s.change(t, p, 4), s.change(t, p, -3)
 		p = s.takeOver(t, p.ID)
 		_, err := s.Store.FinishStockChange(t.Context(), down.ID, down.Epoch, false)
-		fails(t, err, store.ErrEpoch)
+		wantError(t, err, store.ErrEpoch)
 		down, err = s.Store.RestampStockChange(t.Context(), down.ID)
 		must(t, err)
 		equal(t, "epoch", down.Epoch, p.Epoch)
@@ -237,16 +237,16 @@ var takeoverTests = []test{
 		first := s.preheated(t)
 		second := s.preheated(t, inGroup(first.ID))
 		second = s.beginTakeover(t, second.ID)
-		s.unchanged(t, second.ID, func() { fails(t, s.Store.EndRebuild(t.Context(), second.ID, second.Epoch), store.ErrEpoch) })
+		s.wantUnchanged(t, second.ID, func() { wantError(t, s.Store.EndRebuild(t.Context(), second.ID, second.Epoch), store.ErrEpoch) })
 		must(t, s.Store.BeginRebuild(t.Context(), first.ID, first.Epoch))
-		s.unchanged(t, first.ID, func() { fails(t, s.Store.EndRebuild(t.Context(), first.ID, first.Epoch), store.ErrEpoch) })
+		s.wantUnchanged(t, first.ID, func() { wantError(t, s.Store.EndRebuild(t.Context(), first.ID, first.Epoch), store.ErrEpoch) })
 		s.openEpoch(t, second.ID)
 		must(t, s.Store.EndRebuild(t.Context(), first.ID, first.Epoch))
 		equal(t, "rebuilding", s.product(t, first.ID).Rebuilding, false)
 	}},
 	{"a product that was taken over is not due for recovery", func(t *testing.T, s *suite) {
 		p := s.takenOver(t)
-		s.unchanged(t, p.ID, func() { must(t, s.Store.BeginRebuild(t.Context(), p.ID, p.Epoch)) })
+		s.wantUnchanged(t, p.ID, func() { must(t, s.Store.BeginRebuild(t.Context(), p.ID, p.Epoch)) })
 		stream := numbered("lost", int(p.ID))
 		s.witness(t, p, stream, 3)
 		noticed, err := s.Store.WitnessLost(t.Context(), []queue.ID{s.witnessOf(t, stream)}, nil)
@@ -317,7 +317,7 @@ func takenOverOnce(t *testing.T, s *suite) {
 	p = s.product(t, p.ID)
 	must(t, s.Store.BeginRebuild(t.Context(), p.ID, p.Epoch))
 	var taken seckill.Product
-	s.audited(t, p.ID, func() { taken = s.beginTakeover(t, p.ID) })
+	s.wantAudited(t, p.ID, func() { taken = s.beginTakeover(t, p.ID) })
 	want := p
 	want.Epoch, want.Seller, want.Version, want.Rebuilding = p.Epoch+1, seckill.SellerStore, taken.Version, false
 	equal(t, "product", taken, want)
@@ -337,10 +337,10 @@ func returnedSale(t *testing.T, s *suite) {
 	live := map[seckill.OrderNo]bool{s.buy(t, p, "ledger").OrderNo: true}
 	late := s.item(t, p, "late")
 	p = s.takeOver(t, p.ID)
-	dead := s.cancel(t, s.buyOver(t, p, "dead", key("k")))
-	s.cancel(t, s.buyOver(t, p, "dead"))
+	dead := s.cancel(t, s.buyFromStore(t, p, "dead", key("k")))
+	s.cancel(t, s.buyFromStore(t, p, "dead"))
 	s.confirm(t, []store.Item{late}, store.ConfirmNew)
-	for _, no := range []seckill.OrderNo{late.Claim.OrderNo, s.buyOver(t, p, "store").OrderNo, s.pay(t, s.buyOver(t, p, "paid")).OrderNo} {
+	for _, no := range []seckill.OrderNo{late.Claim.OrderNo, s.buyFromStore(t, p, "store").OrderNo, s.pay(t, s.buyFromStore(t, p, "paid")).OrderNo} {
 		live[no] = true
 	}
 	stock := s.product(t, p.ID).Stock
@@ -373,6 +373,6 @@ func returnedSale(t *testing.T, s *suite) {
 		}
 	}
 	equal(t, "owed", len(s.owed(t, p.ID)), 3)
-	_, err = s.Store.Sell(t.Context(), s.over(next, s.claim(t, next, "buyer")))
-	refused(t, err, seckill.CodeWrongState)
+	_, err = s.Store.Sell(t.Context(), s.sellRequest(next, s.claim(t, next, "buyer")))
+	wantCode(t, err, seckill.CodeWrongState)
 }

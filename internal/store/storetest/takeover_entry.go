@@ -20,9 +20,9 @@ var takeoverEntryTests = []test{
 	})},
 	{"an entry above the epoch is ErrEpoch", whileStoreSells(func(t *testing.T, s *suite, seller takeover) {
 		p := seller(t, s.preheated(t).ID)
-		s.unchanged(t, p.ID, func() {
+		s.wantUnchanged(t, p.ID, func() {
 			_, err := s.Store.Confirm(t.Context(), request(s.item(t, p, "buyer", atEpoch(p.Epoch+1))))
-			fails(t, err, store.ErrEpoch)
+			wantError(t, err, store.ErrEpoch)
 		})
 	})},
 	{"an entry of a claim that the store sold is a replay", func(t *testing.T, s *suite) {
@@ -31,7 +31,7 @@ var takeoverEntryTests = []test{
 		p := s.takeOver(t, old.ID)
 		s.sell(t, p, live.Claim, dead.Claim)
 		s.cancel(t, s.order(t, dead.Claim.OrderNo))
-		s.unchanged(t, p.ID, func() { s.confirm(t, []store.Item{live, dead}, store.ConfirmReplay, store.ConfirmReplay) })
+		s.wantUnchanged(t, p.ID, func() { s.confirm(t, []store.Item{live, dead}, store.ConfirmReplay, store.ConfirmReplay) })
 		equal(t, "owed", len(s.owed(t, p.ID)), 0)
 	}},
 	{"a key of an order of the store stays its own, whatever its status", func(t *testing.T, s *suite) {
@@ -44,7 +44,7 @@ var takeoverEntryTests = []test{
 				old := s.preheated(t, perUser(3))
 				late := s.item(t, old, "buyer", key("k"))
 				p := s.takeOver(t, old.ID)
-				order := s.buyOver(t, p, "buyer", key("k"))
+				order := s.buyFromStore(t, p, "buyer", key("k"))
 				then(order)
 				s.confirm(t, []store.Item{s.item(t, old, "other", key("k")), late}, store.ConfirmNew, store.ConfirmDuplicate)
 				equal(t, "reason", s.order(t, late.Claim.OrderNo).Reason, seckill.ReasonDuplicate)
@@ -69,7 +69,7 @@ var takeoverEntryTests = []test{
 		equal(t, "epoch", owed[0].Epoch, p.Epoch)
 		s.confirm(t, []store.Item{s.item(t, taken, "other")}, store.ConfirmNew)
 		equal(t, "order", owed[0].OrderNo, order.OrderNo)
-		s.hear(t, p.ID)
+		s.settleReleases(t, p.ID)
 	}},
 }
 

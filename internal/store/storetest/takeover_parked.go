@@ -22,7 +22,7 @@ var takeoverParkedTests = []test{
 		old := s.preheated(t, perUser(2))
 		parked := s.parkClaim(t, old, "buyer", key("k"))
 		p := s.takeOver(t, old.ID)
-		first := s.buyOver(t, p, "buyer")
+		first := s.buyFromStore(t, p, "buyer")
 		got := s.sell(t, p, s.claim(t, p, "buyer", key("k")), s.claim(t, p, "buyer"))
 		equal(t, "the same key", got.Verdicts[0], sold(ledger.VerdictRepeated, parked.Claim.OrderNo, seckill.OrderQueued))
 		equal(t, "over the limit", got.Verdicts[1].Code, ledger.VerdictOverLimit)
@@ -45,7 +45,7 @@ var takeoverParkedTests = []test{
 		s.parkClaim(t, old, "parked")
 		p := s.takeOver(t, old.ID)
 		_, err := s.Store.BeginStockChange(t.Context(), store.StockChange{ID: numbered("parked", int(p.ID)), ProductID: p.ID, Delta: -5, Actor: operator})
-		refused(t, err, seckill.CodeBadRequest)
+		wantCode(t, err, seckill.CodeBadRequest)
 		asked, err = s.Store.RestampStockChange(t.Context(), asked.ID)
 		must(t, err)
 		asked, err = s.Store.FinishStockChange(t.Context(), asked.ID, asked.Epoch, false)
@@ -100,8 +100,8 @@ var takeoverParkedTests = []test{
 		equal(t, "verdicts", codes(got), []ledger.VerdictCode{ledger.VerdictOverLimit, ledger.VerdictAccepted})
 		equal(t, "free", got.Free, 2)
 		s.noLetter(t, parked)
-		s.buyOver(t, p, "buyer")
-		s.buyOver(t, p, "other")
+		s.buyFromStore(t, p, "buyer")
+		s.buyFromStore(t, p, "other")
 	}},
 	{"a discarded letter reserves nothing", func(t *testing.T, s *suite) {
 		old := s.preheated(t, stock(1))
@@ -109,7 +109,7 @@ var takeoverParkedTests = []test{
 		p := s.takeOver(t, old.ID)
 		_, err := s.Store.DiscardLetter(t.Context(), s.letterOf(t, parked).ID, operator)
 		must(t, err)
-		s.buyOver(t, p, "buyer")
+		s.buyFromStore(t, p, "buyer")
 	}},
 	{"a claim parked in a takeover has its unit in the ledger after the return", func(t *testing.T, s *suite) {
 		old := s.preheated(t, stock(2))

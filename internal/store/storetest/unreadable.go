@@ -10,7 +10,7 @@ import (
 // serve all products.
 var unreadableTests = []test{
 	{"an unreadable order does not keep other products' orders from expiring", func(t *testing.T, s *suite) {
-		p, other := s.exposed(t), s.preheated(t)
+		p, other := s.damageable(t), s.preheated(t)
 		no := s.buyFor(t, p, "altered", tick).OrderNo
 		s.advance(t, tick)
 		due := s.buyFor(t, other, "buyer", tick)
@@ -24,7 +24,7 @@ var unreadableTests = []test{
 		before, err := s.Store.ReleasesDue(t.Context(), all) // of other tests
 		must(t, err)
 		must(t, s.Store.SettleReleases(t.Context(), before))
-		p, other := s.exposed(t), s.preheated(t)
+		p, other := s.damageable(t), s.preheated(t)
 		altered := s.cancel(t, s.buy(t, p, "altered"))
 		s.advance(t, tick)
 		owed := s.cancel(t, s.buy(t, other, "buyer"))
@@ -33,10 +33,10 @@ var unreadableTests = []test{
 		must(t, err)
 		equal(t, "due", len(due), 1)
 		equal(t, "number", due[0].OrderNo, owed.OrderNo)
-		s.hear(t, other.ID)
+		s.settleReleases(t, other.ID)
 	}},
 	{"an unreadable letter does not block others", func(t *testing.T, s *suite) {
-		p, other := s.exposed(t), s.preheated(t)
+		p, other := s.damageable(t), s.preheated(t)
 		altered, item := s.item(t, p, "altered"), s.item(t, other, "buyer")
 		must(t, s.park(t, p, altered, 0))
 		must(t, s.park(t, other, item, 0))

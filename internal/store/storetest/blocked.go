@@ -8,9 +8,9 @@ import (
 
 // A due row that cannot be settled must not block rows of other products. These tests put
 // several such rows before a row of another product, and ask for fewer rows than that.
-var heldUpTests = []test{
+var blockedTests = []test{
 	{"orders of a missing product do not block warnings for others", func(t *testing.T, s *suite) {
-		p, other := s.exposed(t), s.preheated(t)
+		p, other := s.damageable(t), s.preheated(t)
 		s.buy(t, p, "held up")
 		s.buy(t, other, "buyer")
 		mend := s.disown(t, p, "tb_seckill_order")
@@ -20,7 +20,7 @@ var heldUpTests = []test{
 		mend()
 	}},
 	{"orders of a missing product do not keep others from expiring", func(t *testing.T, s *suite) {
-		heldUpOrders(t, s, func(p seckill.Product) (mend func()) { return s.disown(t, p, "tb_seckill_order") })
+		blockedOrders(t, s, func(p seckill.Product) (mend func()) { return s.disown(t, p, "tb_seckill_order") })
 	}},
 }
 
@@ -31,11 +31,11 @@ const (
 	nobody = 4_000_000_000
 )
 
-// heldUpOrders makes due orders that harm keeps from expiring, and a later order of another
+// blockedOrders makes due orders that harm keeps from expiring, and a later order of another
 // product, which expires. The first ones expire after mend.
-func heldUpOrders(t *testing.T, s *suite, harm func(p seckill.Product) (mend func())) {
+func blockedOrders(t *testing.T, s *suite, harm func(p seckill.Product) (mend func())) {
 	t.Helper()
-	p, other := s.exposed(t), s.preheated(t)
+	p, other := s.damageable(t), s.preheated(t)
 	var nos []seckill.OrderNo
 	for i := range heldUp {
 		nos = append(nos, s.buyFor(t, p, numbered("held up", i), 2*tick).OrderNo)
