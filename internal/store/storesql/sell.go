@@ -75,7 +75,7 @@ func (s *Store) DirectBuyers(ctx context.Context, product uint32, each func(buye
 	})
 }
 
-// checkCounter refuses a request for a product that the store does not sell.
+// checkDirect refuses a request for a product that the store does not sell.
 func checkDirect(p *seckill.Product, req *store.SellRequest) error {
 	switch {
 	case p.Epoch == 0:
@@ -109,7 +109,7 @@ type directSale struct {
 	over     map[string][]int             // by buyer: indexes of verdicts over the limit
 }
 
-// newCounter reads the facts that the claims depend on.
+// newDirectSale reads the facts that the claims depend on.
 func (s *Store) newDirectSale(ctx context.Context, tx *session, p *seckill.Product, req *store.SellRequest, now time.Time) (*directSale, error) {
 	claims := make([]*seckill.Claim, len(req.Claims))
 	for i := range req.Claims {
