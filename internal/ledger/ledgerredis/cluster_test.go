@@ -15,17 +15,17 @@ import (
 	"seckill/test/server"
 )
 
-// halved returns a Cluster of which one master is down: a rig on it, and one on a product of
+// oneMasterDown returns a Cluster of which one master is down: a rig on it, and one on a product of
 // another master. With cluster-require-full-coverage no, products of the other masters can be
 // sold.
-func halved(t *testing.T) (gone, alive *rig, kill func()) {
+func oneMasterDown(t *testing.T) (gone, alive *rig, kill func()) {
 	t.Helper()
-	gone, alive, master := halvedOf(t)
+	gone, alive, master := twoMasters(t)
 	return gone, alive, master.Kill
 }
 
-// halvedOf is the same, before the master is stopped.
-func halvedOf(t *testing.T) (gone, alive *rig, master *server.RedisServer) {
+// twoMasters is the same, before the master is stopped.
+func twoMasters(t *testing.T) (gone, alive *rig, master *server.RedisServer) {
 	t.Helper()
 	cluster := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
 	r := newRig(t, opened(t, Options{Place: redisclient.Place{Addrs: cluster.Addrs()}}))
@@ -46,13 +46,13 @@ func halvedOf(t *testing.T) (gone, alive *rig, master *server.RedisServer) {
 
 func TestCluster_DeadMasterStopsOnlyItsOwnProducts(t *testing.T) {
 	t.Parallel()
-	r, other, kill := halved(t)
+	r, other, kill := oneMasterDown(t)
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
 	kill()
 	for i := range uint64(3) {
 		other.expect(ledger.OutcomeApplied, i+1, i, reserve(other.claim("bob", "")))
 	}
-	other.sold(3)
+	other.wantSold(3)
 	ctx, cancel := context.WithTimeout(r.ctx(), 300*time.Millisecond)
 	defer cancel()
 	if _, err := r.ledger.Do(ctx, r.request(2, 1, reserve(r.claim("cat", "")))); err == nil {
@@ -63,7 +63,7 @@ func TestCluster_DeadMasterStopsOnlyItsOwnProducts(t *testing.T) {
 // A lane must learn of a loss even if another master is down.
 func TestCluster_DeadMasterDoesNotAffectHeartbeatsOfOthers(t *testing.T) {
 	t.Parallel()
-	r, other, kill := halved(t)
+	r, other, kill := oneMasterDown(t)
 	other.expect(ledger.OutcomeApplied, 1, 0, reserve(other.claim("bob", "")))
 	kill()
 	beat := func(of *rig, seen uint64) ledger.Beat {
@@ -150,7 +150,7 @@ func TestStats_NeedOnlyTheProductsMaster(t *testing.T) {
 		"dead":   func(s *server.RedisServer) { s.Kill() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			r, other, master := halvedOf(t)
+			r, other, master := twoMasters(t)
 			other.expect(ledger.OutcomeApplied, 1, 0, reserve(other.claim("bob", "")))
 			r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
 			stop(master)
@@ -208,7 +208,7 @@ func TestCluster_DisputedSlotDoesNotDelayOthers(t *testing.T) {
 
 	setSlot(to, "NODE", to.Must("CLUSTER", "MYID"))
 	r.expect(ledger.OutcomeApplied, 2, 1, reserve(r.claim("bob", "")))
-	r.sold(2)
+	r.wantSold(2)
 }
 
 // While a master with slots is down, nothing is known about every master. A fence fails,

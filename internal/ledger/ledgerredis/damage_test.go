@@ -22,9 +22,9 @@ func keysOf(l *Ledger, shard ledger.Shard) map[string]string {
 	}
 }
 
-// seen reports whether the checks that a keeper of products makes show that the product must be
+// needsRecovery reports whether the checks that a keeper of products makes show that the product must be
 // recovered.
-func (r *rig) seen() bool {
+func (r *rig) needsRecovery() bool {
 	r.Helper()
 	f := r.figures()
 	intact, err := r.ledger.Intact(r.ctx(), r.shard)
@@ -51,15 +51,15 @@ func (r *rig) recover(units int) {
 	}
 }
 
-// sellsAgain expects that ann is at her limit of 5, and that other buyers can buy.
-func (r *rig) sellsAgain() {
+// wantSellsAgain expects that ann is at her limit of 5, and that other buyers can buy.
+func (r *rig) wantSellsAgain() {
 	r.Helper()
 	verdicts := r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", ""), r.claim("bob", ""))).Result.Verdicts
 	if verdicts[0].Code != ledger.VerdictOverLimit || verdicts[1].Code != ledger.VerdictAccepted {
 		r.Errorf("%+v", verdicts)
 	}
-	r.sold(6)
-	if r.seen() {
+	r.wantSold(6)
+	if r.needsRecovery() {
 		r.Error("it is not repaired")
 	}
 }
@@ -85,11 +85,11 @@ func TestReserve_KeyOfAnotherTypeClosesTheShardUntilItIsRebuilt(t *testing.T) {
 			if !maps.Equal(before, after) {
 				t.Errorf("keys before %q, after %q", slices.Sorted(maps.Keys(before)), slices.Sorted(maps.Keys(after)))
 			}
-			if !r.seen() {
+			if !r.needsRecovery() {
 				t.Error("the product is not seen as damaged")
 			}
 			r.recover(5)
-			r.sellsAgain()
+			r.wantSellsAgain()
 		})
 	}
 }
@@ -104,14 +104,14 @@ func TestIntact_FalseIfAnEntryIsNotInTheStream(t *testing.T) {
 	for i := range 3 * roomMost {
 		s.Must("ZADD", open, "1", fmt.Sprintf("1-%d", 1+i)) // the number of the next entry, with other tags
 	}
-	if !r.seen() {
+	if !r.needsRecovery() {
 		t.Error("the product is not seen as damaged")
 	}
 	r.recover(5)
 	if n := s.Must("ZCARD", open); n != "1" {
 		t.Errorf("%s entries are waited for", n)
 	}
-	r.sellsAgain()
+	r.wantSellsAgain()
 }
 
 // After a power cut the first half of a script, or of an acknowledgement, can leave an entry in
@@ -121,23 +121,23 @@ func TestIntact_FalseIfNoWorkerWouldGetAnEntry(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	worker := r.join()
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
-	if r.seen() {
+	if r.needsRecovery() {
 		t.Error("an undelivered entry counts as missing")
 	}
 	out := keysOf(r.ledger, r.shard)["out"]
 	_, _ = s.Cmd("XGROUP", "CREATE", out, workerGroup, "0") // unless it is there
 	s.Must("XGROUP", "SETID", out, workerGroup, "$")
-	if !r.seen() {
+	if !r.needsRecovery() {
 		t.Error("the product is not seen as damaged")
 	}
 	r.recover(5)
-	if r.seen() {
+	if r.needsRecovery() {
 		t.Error("the rebuilt product still misses it")
 	}
 	if got, err := worker.Receive(r.ctx(), 10); err != nil || len(got) != 1 {
 		t.Errorf("%d entries are delivered: %v", len(got), err)
 	}
-	if r.seen() {
+	if r.needsRecovery() {
 		t.Error("an entry with a consumer counts as missing")
 	}
 }
@@ -173,11 +173,11 @@ func TestDamage_InvalidFieldIsRepaired(t *testing.T) {
 			if sells != c.sells {
 				t.Errorf("%+v, %v", reply, err)
 			}
-			if !c.heals && !r.seen() {
+			if !c.heals && !r.needsRecovery() {
 				t.Error("the product is not seen as damaged")
 			}
 			r.recover(5)
-			r.sellsAgain()
+			r.wantSellsAgain()
 		})
 	}
 }
@@ -198,11 +198,11 @@ func TestDamage_InvalidLaneRecordClosesTheShard(t *testing.T) {
 			if _, err := r.ledger.Do(r.ctx(), r.request(2, 0, nil)); !errors.Is(err, ledger.ErrDamaged) {
 				t.Errorf("%v", err)
 			}
-			if !r.seen() {
+			if !r.needsRecovery() {
 				t.Error("the product is not seen as damaged")
 			}
 			r.recover(5)
-			r.sellsAgain()
+			r.wantSellsAgain()
 		})
 	}
 }
@@ -236,9 +236,9 @@ func TestDamage_InvalidMarkClosesTheShard(t *testing.T) {
 					t.Errorf("%+v", f)
 				}
 				r.recover(5)
-				r.sellsAgain()
+				r.wantSellsAgain()
 				r.eventually("unused keys are deleted", func() bool { return s.Must("HEXISTS", marks, "zed") == "0" })
-				r.sold(6)
+				r.wantSold(6)
 			})
 		}
 	}
@@ -254,12 +254,12 @@ func TestDamage_LostMarksAffectEveryProductOfTheGroup(t *testing.T) {
 			sibling := *r
 			sibling.shard.Product = 2
 			sibling.recover(5)
-			sibling.sellsAgain()
+			sibling.wantSellsAgain()
 			s.Must("SET", keysOf(r.ledger, r.shard)[kind], "something else")
 			r.recover(5)
 			sibling.expect(ledger.OutcomeLost, 2, 1, reserve(sibling.claim("cat", "")))
 			sibling.recover(5)
-			if sibling.seen() || r.seen() {
+			if sibling.needsRecovery() || r.needsRecovery() {
 				t.Error("they are not repaired")
 			}
 		})
@@ -280,8 +280,8 @@ func TestHeartbeat_DamagedProductDoesNotAffectOthers(t *testing.T) {
 			if err != nil || !slices.Equal(got, []ledger.Outcome{want, ledger.OutcomeApplied}) {
 				t.Errorf("%v, %v", got, err)
 			}
-			if !r.seen() || sibling.seen() {
-				t.Errorf("the damaged is seen: %v, the other: %v", r.seen(), sibling.seen())
+			if !r.needsRecovery() || sibling.needsRecovery() {
+				t.Errorf("the damaged is seen: %v, the other: %v", r.needsRecovery(), sibling.needsRecovery())
 			}
 		})
 	}
@@ -310,19 +310,19 @@ func TestInstall_OverwrittenStreamIsCreatedAgain(t *testing.T) {
 	sibling := *r
 	sibling.shard.Product = 2
 	sibling.recover(5)
-	sibling.sellsAgain()
+	sibling.wantSellsAgain()
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("cat", "")))
 	s.Must("SET", keysOf(r.ledger, r.shard)["out"], "something else")
-	if !r.seen() || !sibling.seen() {
-		t.Errorf("the products are seen as damaged: %v, %v", r.seen(), sibling.seen())
+	if !r.needsRecovery() || !sibling.needsRecovery() {
+		t.Errorf("the products are seen as damaged: %v, %v", r.needsRecovery(), sibling.needsRecovery())
 	}
 	r.recover(5)
-	if r.seen() || !sibling.seen() {
+	if r.needsRecovery() || !sibling.needsRecovery() {
 		t.Error("the rebuilt product still misses entries, or its sibling misses none")
 	}
 	sibling.recover(5)
-	r.sellsAgain()
-	if sibling.seen() {
+	r.wantSellsAgain()
+	if sibling.needsRecovery() {
 		t.Error("the sibling is not repaired")
 	}
 }

@@ -28,7 +28,7 @@ func TestReserve_CounterCatchesUpWithTheStream(t *testing.T) {
 			damage(s, out, r.ledger.keys.queue(bucket))
 			r.expect(ledger.OutcomeApplied, 3, 2, reserve(r.claim("cat", ""), r.claim("cat", "")))
 			r.expect(ledger.OutcomeApplied, 4, 3, ledger.Adopt(reserve(r.claim("dan", ""))))
-			r.sold(5)
+			r.wantSold(5)
 			if n := s.Must("XLEN", out); n != "4" {
 				t.Errorf("%s entries", n)
 			}

@@ -125,7 +125,7 @@ func TestSentinel_ReplicaThatRepliesWaitedForTakesOver(t *testing.T) {
 	if reply := r.repeat(3, 2, nil); reply.Outcome != ledger.OutcomeApplied {
 		t.Fatalf("outcome %d", reply.Outcome)
 	}
-	r.sold(2)
+	r.wantSold(2)
 }
 
 // byRunID orders two equal replicas as Sentinels prefer them.

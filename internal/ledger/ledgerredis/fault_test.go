@@ -26,7 +26,7 @@ func TestScripts_AreSentAgainAfterAFlush(t *testing.T) {
 			t.Errorf("call %d: the server said NOSCRIPT %d times", 1+i, said)
 		}
 	}
-	r.sold(1)
+	r.wantSold(1)
 }
 
 // The same number is sent again while the server is down and while it loads, and is applied
@@ -51,7 +51,7 @@ func TestCall_RepeatedUntilRedisHasLoaded(t *testing.T) {
 			if s.Said("LOADING") == 0 || s.Rejected("evalsha") == 0 {
 				t.Errorf("the call did not get LOADING:\n%s", s.Must("INFO", "commandstats"))
 			}
-			r.sold(sold + 1)
+			r.wantSold(sold + 1)
 			return
 		}
 		// On a busy machine the server may be silent too long during a call. Then the
@@ -70,7 +70,7 @@ const maxRestarts = 4
 
 // restarted makes a call while the server is down, starts the server, and returns the result of
 // the call.
-func (r *rig) restarted(s *server.RedisServer, seen uint64) landing {
+func (r *rig) restarted(s *server.RedisServer, seen uint64) callResult {
 	r.Helper()
 	s.Kill()
 	// After this, no connection is left that may have carried the call without our knowledge.
@@ -117,7 +117,7 @@ func TestCall_RefusedIsNotExecuted(t *testing.T) {
 			if got := <-landed; got.err != nil || got.reply.Outcome != ledger.OutcomeApplied {
 				t.Fatalf("after it healed: %+v", got)
 			}
-			r.sold(1)
+			r.wantSold(1)
 		})
 	}
 }
@@ -183,7 +183,7 @@ func TestCall_FrozenServerDelaysNoCaller(t *testing.T) {
 		_, err := r.ledger.Read(ctx, r.shard)
 		return err == nil
 	})
-	r.sold(1)
+	r.wantSold(1)
 }
 
 // A moving slot: ASK, TRYAGAIN and MOVED mean "not executed", and the same number is sent to
@@ -225,7 +225,7 @@ func TestCall_FollowsAMovingSlot(t *testing.T) {
 		calls++
 		r.expect(ledger.OutcomeApplied, calls, calls-1, reserve(r.claim("dan", "")))
 	}
-	r.sold(int64(calls))
+	r.wantSold(int64(calls))
 }
 
 // maxMoves bounds the moves of a slot until a call gets MOVED. Each move sells one of ten
@@ -268,7 +268,7 @@ func TestInstall_CompleteWhileItsSlotMoves(t *testing.T) {
 		t.Fatal(ok, err)
 	}
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(r.claim("ann", "")))
-	r.sold(1)
+	r.wantSold(1)
 }
 
 func TestKind_OfEachDeployment(t *testing.T) {

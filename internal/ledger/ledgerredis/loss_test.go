@@ -125,5 +125,5 @@ func TestWaitReplicas_ReplyWithoutReplicaDoesNotCount(t *testing.T) {
 	if reply.Outcome != ledger.OutcomeApplied || kept(reply) != "[2]" {
 		t.Fatalf("outcome %d, kept %s", reply.Outcome, kept(reply))
 	}
-	r.sold(2)
+	r.wantSold(2)
 }

@@ -62,7 +62,7 @@ func TestReserve_RefusedAtTheBoundOfDeadOrders(t *testing.T) {
 		r.expect(ledger.OutcomeApplied, number+2, number+1, ledger.Release{Orders: orders})
 		number += 2
 	}
-	r.sold(0)
+	r.wantSold(0)
 	result := r.expect(ledger.OutcomeApplied, number+1, number,
 		reserve(r.claim("ann", "one more"), r.claim("ann", "key-7"), r.claim("bob", ""))).Result
 	var codes []ledger.VerdictCode
@@ -100,7 +100,7 @@ func TestMark_FieldsOfLaterVersionsAreSkippedAndKept(t *testing.T) {
 	if repeated[0].OrderNo != a.OrderNo || repeated[1].Code != ledger.VerdictAccepted {
 		t.Errorf("%+v", repeated)
 	}
-	r.sold(3)
+	r.wantSold(3)
 	if held, err := r.ledger.Held(r.ctx(), r.shard, "ann"); err != nil || len(held) != 3 || held[2].Key != "a" || held[2].Entry.Claims[0] != a {
 		t.Errorf("held: %+v, %v", held, err)
 	}

@@ -18,7 +18,7 @@ func TestQueue_FrozenServerDelaysNoCallAndLosesNoEntry(t *testing.T) {
 	t.Parallel()
 	r := newQueueRig(t)
 	c := r.join()
-	r.nothing(c)
+	r.wantNothing(c)
 	want := r.fill(1, 20)
 	r.server.Pause()
 	begun := time.Now()
@@ -63,7 +63,7 @@ func TestReceive_EntriesOfALostReplyAreDelivered(t *testing.T) {
 	want := r.fill(1, 20)
 	// The reply is dropped, as when a connection breaks.
 	r.check(r.queue.run(r.ctx(), receiveScript, c.call(bucketOf(1, 0), "20", strconv.Itoa(queue.Version)))[0].Error(), "read")
-	r.same(r.receive(c, 20), want)
+	r.wantEntries(r.receive(c, 20), want)
 }
 
 func TestReceive_WorksWhileASlotMoves(t *testing.T) {
@@ -154,7 +154,7 @@ func TestWaits_UnavailablePartIsUnknown(t *testing.T) {
 		{ID: r.fill(1, 1)[0], Entry: seckill.Entry{ProductID: 1}},
 		{ID: r.fill(product, 1)[0], Entry: seckill.Entry{ProductID: product}},
 	}
-	same := func(want queue.State) bool {
+	first := func(want queue.State) bool {
 		got, err := c.Waits(r.ctx(), of)
 		if len(got) != 2 || (err != nil) != (got[0] == queue.Unknown || got[1] == queue.Unknown) {
 			t.Fatalf("%v, %v", got, err)
@@ -164,19 +164,19 @@ func TestWaits_UnavailablePartIsUnknown(t *testing.T) {
 	for name, fault := range map[string]struct{ strike, mend func() }{
 		"frozen": {gone.Pause, gone.Resume}, "killed": {gone.Kill, gone.Start},
 	} {
-		r.eventually(name+": at first all answer", func() bool { return same(queue.Waiting) })
+		r.eventually(name+": at first all answer", func() bool { return first(queue.Waiting) })
 		fault.strike()
-		r.eventually(name+": one is unknown, the other waits", func() bool { return same(queue.Unknown) })
+		r.eventually(name+": one is unknown, the other waits", func() bool { return first(queue.Unknown) })
 		const asks = 20
 		began := time.Now()
 		for range asks {
-			same(queue.Unknown)
+			first(queue.Unknown)
 		}
 		if took := time.Since(began); took > asks*waitsFor/4 {
 			t.Errorf("%s: %d answers took %v", name, asks, took)
 		}
 		fault.mend()
-		r.eventually(name+": all answer again", func() bool { return same(queue.Waiting) })
+		r.eventually(name+": all answer again", func() bool { return first(queue.Waiting) })
 	}
 }
 

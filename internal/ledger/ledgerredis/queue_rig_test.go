@@ -162,8 +162,8 @@ func (r *queueRig) receive(c queue.Consumer, n int) []queue.ID {
 	return all
 }
 
-// nothing expects no delivery for as long as a cold bucket may take.
-func (r *queueRig) nothing(c queue.Consumer) {
+// wantNothing expects no delivery for as long as a cold bucket may take.
+func (r *queueRig) wantNothing(c queue.Consumer) {
 	r.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*coldEvery)
 	defer cancel()
@@ -191,7 +191,7 @@ func (r *queueRig) length(product uint32) int {
 	return n
 }
 
-func (r *queueRig) same(got, want []queue.ID) {
+func (r *queueRig) wantEntries(got, want []queue.ID) {
 	r.Helper()
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		r.Fatalf("got %v\nwant %v", got, want)

@@ -141,7 +141,7 @@ func TestAck_NoticesAFlush(t *testing.T) {
 	}
 	r.made = 0 // the counter is gone, too
 	fresh := r.fill(1, 1)
-	r.same(r.receive(c, 1), fresh)
+	r.wantEntries(r.receive(c, 1), fresh)
 	r.ack(c, fresh)
 }
 
@@ -159,13 +159,13 @@ func TestQueue_EntriesOfAKilledConsumerAreRedeliveredInOrder(t *testing.T) {
 	other := r.join()
 	got := r.receive(other, entries)
 	slices.SortFunc(want, func(a, b queue.ID) int { return int(a.Seq) - int(b.Seq) })
-	r.same(got, want)
+	r.wantEntries(got, want)
 	if n := other.Deaths(); n != 1 {
 		t.Errorf("%d deaths were found", n)
 	}
 	r.ack(other, got)
 	r.eventually("the dead consumer is removed", func() bool {
-		r.nothing(other)
+		r.wantNothing(other)
 		return !strings.Contains(r.server.Must("XINFO", "CONSUMERS", r.queue.keys.out(bucketOf(1, 0)), workerGroup), "killed")
 	})
 }
@@ -199,11 +199,11 @@ func TestReceive_UnreadableEntryIsReportedAndBlocksNoOther(t *testing.T) {
 	c := r.join()
 	want := slices.Concat(first, last)
 	for range 2 { // the second time for its next consumer
-		r.same(r.receive(c, 2), want)
+		r.wantEntries(r.receive(c, 2), want)
 		if _, err := c.Receive(r.ctx(), 10); !errors.Is(err, queue.ErrShort) {
 			t.Fatalf("receive: %v", err)
 		}
-		r.nothing(c)
+		r.wantNothing(c)
 		r.check(c.Close(r.ctx()), "close")
 		c = r.join()
 	}
@@ -229,7 +229,7 @@ func TestReceive_EntryOfAnotherVersionWaitsForItsReaders(t *testing.T) {
 	r.fill(1, 1)
 	older := r.join().(*consumer)
 	r.ack(older, r.receive(older, 2))
-	r.nothing(older)
+	r.wantNothing(older)
 
 	passed := 0
 	err := r.queue.Unacknowledged(r.ctx(), 1, func(seckill.Entry) error { passed++; return nil })
@@ -262,7 +262,7 @@ func TestReceive_EntryOfAnotherVersionWaitsForItsReaders(t *testing.T) {
 		t.Fatalf("version 9 received %v", rows)
 	}
 	r.check(older.returnEntries(r.ctx(), bucket, []queue.ID{newer}), "hand back")
-	r.nothing(older)
+	r.wantNothing(older)
 	if rows := taken(); len(rows) != 1 {
 		t.Fatalf("version 9 received %v", rows)
 	}
@@ -282,9 +282,9 @@ func TestNack_ReturnsPrefetchedEntriesToo(t *testing.T) {
 		t.Fatal("no entry was prefetched, so the test checks nothing")
 	}
 	r.check(a.Nack(r.ctx(), []queue.ID{second[0].ID}), "hand back")
-	r.same(r.receive(b, 40-len(first)), want[len(first):])
+	r.wantEntries(r.receive(b, 40-len(first)), want[len(first):])
 	r.check(a.Close(r.ctx()), "close")
-	r.same(r.receive(b, len(first)), want[:len(first)])
+	r.wantEntries(r.receive(b, len(first)), want[:len(first)])
 }
 
 func TestReceive_PrefetchedEntriesGoToOthersAfterAWhile(t *testing.T) {
@@ -304,7 +304,7 @@ func TestReceive_PrefetchedEntriesGoToOthersAfterAWhile(t *testing.T) {
 		got = append(got, ids(batch)...)
 	}
 	slices.SortFunc(got, func(x, y queue.ID) int { return int(x.Seq) - int(y.Seq) })
-	r.same(got, want)
+	r.wantEntries(got, want)
 }
 
 func TestQueueScripts_AreSentAgainAfterAFlush(t *testing.T) {
@@ -314,7 +314,7 @@ func TestQueueScripts_AreSentAgainAfterAFlush(t *testing.T) {
 	for range 3 {
 		want := r.fill(1, 1)
 		r.server.Must("SCRIPT", "FLUSH")
-		r.same(r.receive(c, 1), want)
+		r.wantEntries(r.receive(c, 1), want)
 		r.server.Must("SCRIPT", "FLUSH")
 		r.ack(c, want)
 	}
@@ -471,9 +471,9 @@ func TestAck_TrimsALongStreamInShortSteps(t *testing.T) {
 	}
 	c := r.join()
 	r.check(c.Ack(r.ctx(), nil, queue.ID{Stream: streamName(bucket), Seq: entries, Tag: 1}), "ack")
-	r.nothing(c)
+	r.wantNothing(c)
 	r.eventually("the stream is short", func() bool {
-		r.nothing(c)
+		r.wantNothing(c)
 		return r.length(1) <= trimSlack
 	})
 }

@@ -117,19 +117,19 @@ func (r *rig) expect(want ledger.Outcome, number, seen uint64, w ledger.Write) l
 	return reply
 }
 
-// landing is the result of a call that was sent with sendLater.
-type landing struct {
+// callResult is the result of a call that was sent with sendLater.
+type callResult struct {
 	reply ledger.Reply
 	err   error
 }
 
 // sendLater sends a call through another client, and does not wait for its result.
-func (r *rig) sendLater(by *Ledger, ctx context.Context, number, seen uint64, w ledger.Write) <-chan landing {
-	landed := make(chan landing, 1)
+func (r *rig) sendLater(by *Ledger, ctx context.Context, number, seen uint64, w ledger.Write) <-chan callResult {
+	landed := make(chan callResult, 1)
 	req := r.request(number, seen, w)
 	go func() {
 		reply, err := by.Do(ctx, req)
-		landed <- landing{reply, err}
+		landed <- callResult{reply, err}
 	}()
 	return landed
 }
@@ -143,8 +143,8 @@ func (r *rig) figures() ledger.Figures {
 	return figures
 }
 
-// sold expects so many sold units, and that the shard balances.
-func (r *rig) sold(units int64) {
+// wantSold expects so many sold units, and that the shard balances.
+func (r *rig) wantSold(units int64) {
 	r.Helper()
 	if f := r.figures(); f.Marked != units || f.Available != 10-units {
 		r.Fatalf("%d units sold, want %d: %+v", f.Marked, units, f)

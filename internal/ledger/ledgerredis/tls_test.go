@@ -56,7 +56,7 @@ func TestTLS_FollowsAFailover(t *testing.T) {
 		return err == nil
 	})
 	r.expect(ledger.OutcomeApplied, 2, 1, reserve(r.claim("bob", "")))
-	r.sold(2)
+	r.wantSold(2)
 }
 
 // A connection may be accepted and dropped before the handshake, for example by a proxy whose
@@ -81,5 +81,5 @@ func TestCall_NotExecutedWithoutTLSHandshake(t *testing.T) {
 		reply, err := r.ledger.Do(r.ctx(), r.request(2, 1, reserve(bob)))
 		return err == nil && reply.Outcome == ledger.OutcomeApplied
 	})
-	r.sold(2)
+	r.wantSold(2)
 }

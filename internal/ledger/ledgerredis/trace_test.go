@@ -29,7 +29,7 @@ func TestTrace_SetOfNumbersHidesALoss(t *testing.T) {
 	if got := <-second; got.err != nil || got.reply.Outcome != ledger.OutcomeGap {
 		t.Fatalf("number 2 after a failover that lost number 1: %+v", got)
 	}
-	r.sold(0)
+	r.wantSold(0)
 	r.expect(ledger.OutcomeLost, 3, 1, nil)
 	if r.figures().Open {
 		t.Error("the shard sells on")
@@ -51,7 +51,7 @@ func TestTrace_OvertakenNumberIsNotAppliedAfterItWasDenied(t *testing.T) {
 	if got := <-first; got.err != nil || got.reply.Outcome != ledger.OutcomeStale {
 		t.Fatalf("number 1, after the ask that denied it: %+v", got)
 	}
-	r.sold(0)
+	r.wantSold(0)
 }
 
 // A late ask: of two asks the older one arrives last. Its answer is out of date.
@@ -69,7 +69,7 @@ func TestTrace_LateAskIsIgnored(t *testing.T) {
 	if got := <-late; got.err != nil || got.reply.Outcome != ledger.OutcomeStale {
 		t.Fatalf("the older ask: %+v", got)
 	}
-	r.sold(2)
+	r.wantSold(2)
 }
 
 // A late reply: the lane has sent an ask, so it must ignore the reply to an earlier call. The
@@ -97,7 +97,7 @@ func TestTrace_LateReplyIsIgnored(t *testing.T) {
 	if err := <-done; !errors.Is(err, ledger.ErrNotApplied) {
 		t.Fatalf("the lane used the reply of a server that is gone: %v", err)
 	}
-	r.sold(0)
+	r.wantSold(0)
 }
 
 // askWatcher signals asks.
@@ -154,7 +154,7 @@ func TestTrace_VerdictIsKeptUntilReceived(t *testing.T) {
 	if kept(reply) != "[1 2]" || reply.Kept[1].Result.Verdicts[0].Code != ledger.VerdictAccepted {
 		t.Fatalf("kept %+v", reply.Kept)
 	}
-	r.sold(2)
+	r.wantSold(2)
 }
 
 // A request delivered twice: a lost reply must not cause a second send.
@@ -177,7 +177,7 @@ func TestTrace_RequestIsSentOnce(t *testing.T) {
 	if reply := r.expect(ledger.OutcomeApplied, 2, 0, nil); kept(reply) != "[1]" {
 		t.Fatalf("kept %s", kept(reply))
 	}
-	r.sold(1)
+	r.wantSold(1)
 	if calls := callsOf(s, reserveScript); calls != 1 {
 		t.Errorf("the reservation arrived %d times", calls)
 	}
@@ -202,7 +202,7 @@ func TestTrace_DelayedClaimDoesNotBuyAgainAfterACancel(t *testing.T) {
 	if v := got.reply.Result.Verdicts[0]; v.Code != ledger.VerdictRepeated || v.OrderNo != again.OrderNo {
 		t.Errorf("the original: %+v", v)
 	}
-	r.sold(0)
+	r.wantSold(0)
 }
 
 // A lane over a network that freezes, cuts and delays sells each claim once.
@@ -246,7 +246,7 @@ func TestLane_SettlesEveryCallOverABadNetwork(t *testing.T) {
 			t.Fatalf("fault %d: %v", i, err)
 		}
 		proxy.Heal()
-		r.sold(sold)
+		r.wantSold(sold)
 		select { // drop signals of this fault's asks
 		case <-bad.asked:
 		default:

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// judge is a watch with its own clock.
-type judge struct {
+// watchTest is a watch with its own clock.
+type watchTest struct {
 	*testing.T
 	watch
 	now   time.Time
@@ -17,13 +17,13 @@ type judge struct {
 	found int // deaths
 }
 
-func newJudge(t *testing.T) *judge {
-	return &judge{T: t, watch: watch{me: "me", silence: time.Second}, now: time.Now()}
+func newJudge(t *testing.T) *watchTest {
+	return &watchTest{T: t, watch: watch{me: "me", silence: time.Second}, now: time.Now()}
 }
 
 // pass lets time pass, during which the named consumers send heartbeats. The heartbeats of the
 // others do not change.
-func (j *judge) pass(d time.Duration, still map[string]string, living ...string) {
+func (j *watchTest) pass(d time.Duration, still map[string]string, living ...string) {
 	for step := time.Second / heartbeatsPerSilence; d > 0; d -= step {
 		j.now, j.beats = j.now.Add(step), j.beats+1
 		signs := map[string]string{"me": strconv.Itoa(j.beats)}
@@ -37,7 +37,7 @@ func (j *judge) pass(d time.Duration, still map[string]string, living ...string)
 	}
 }
 
-func (j *judge) wantDead(names ...string) {
+func (j *watchTest) wantDead(names ...string) {
 	j.Helper()
 	if got := j.dead(j.now); !slices.Equal(got, names) {
 		j.Errorf("dead are %v, want %v", got, names)

@@ -23,19 +23,19 @@ func auditStories() []story {
 		{"live orders of this product count, dead ones with a key do not", func(f *fixture) {
 			shoe42, shoe43 := f.sale(1000, 900), f.product()
 			shoe43.Group = shoe42.Group
-			f.installed(shoe43, 10, 9)
+			f.installAndOpen(shoe43, 10, 9)
 			p, q := f.process(shoe42), f.process(shoe43)
 			second, fourth := f.claim(shoe42, "ann", 2, "k2"), f.claim(shoe42, "cat", 1, "")
 			p.do(reserve(f.claim(shoe42, "ann", 1, "k1"), second, f.claim(shoe42, "bob", 300, ""), fourth))
 			q.do(reserve(f.claim(shoe43, "ann", 1, "")))
-			p.codes(release(second, fourth), ledger.VerdictReleased, ledger.VerdictReleased)
+			p.wantVerdicts(release(second, fourth), ledger.VerdictReleased, ledger.VerdictReleased)
 			audit(f, shoe42, ledger.Audit{Epoch: 1, Steady: true, Units: 301, Orders: 2, Marked: 301, Live: 2})
 		}},
 		{"after an install the installed orders count", func(f *fixture) {
 			shard := f.sale(10, 9)
 			f.process(shard).do(reserve(f.claim(shard, "ann", 1, "")))
 			shard.Epoch = 2
-			f.installed(shard, 10, 9, ledger.Mark{Buyer: "bob", OrderNo: f.claim(shard, "bob", 2, "").OrderNo, Quantity: 2, Key: "k"})
+			f.installAndOpen(shard, 10, 9, ledger.Mark{Buyer: "bob", OrderNo: f.claim(shard, "bob", 2, "").OrderNo, Quantity: 2, Key: "k"})
 			audit(f, shard, ledger.Audit{Epoch: 2, Steady: true, Units: 2, Orders: 1, Marked: 2, Live: 1})
 		}},
 		{"every order counts, and an audit under traffic is not steady", func(f *fixture) {

@@ -16,21 +16,21 @@ func boundStories() []story {
 			p := f.process(f.sale(3*ledger.MaxClaims, 1))
 			reserved, adopted := f.crowd(p.shard, "r", ledger.MaxClaims), f.crowd(p.shard, "a", ledger.MaxClaims)
 			accepted := slices.Repeat([]ledger.VerdictCode{ledger.VerdictAccepted}, ledger.MaxClaims)
-			p.codes(reserve(reserved...), accepted...)
-			p.codes(ledger.Adopt(reserve(adopted...)), accepted...)
-			for _, entry := range f.consume(p.shard.Product, 2) {
+			p.wantVerdicts(reserve(reserved...), accepted...)
+			p.wantVerdicts(ledger.Adopt(reserve(adopted...)), accepted...)
+			for _, entry := range f.receiveAndAck(p.shard.Product, 2) {
 				if got := len(entry.Entry.Claims); got != ledger.MaxClaims {
 					f.Errorf("an entry of %d claims", got)
 				}
 			}
-			p.codes(release(reserved...), slices.Repeat([]ledger.VerdictCode{ledger.VerdictReleased}, ledger.MaxClaims)...)
+			p.wantVerdicts(release(reserved...), slices.Repeat([]ledger.VerdictCode{ledger.VerdictReleased}, ledger.MaxClaims)...)
 			if got := f.read(p.shard); got.Available != 2*ledger.MaxClaims || got.Orders != ledger.MaxClaims {
 				f.Errorf("%+v", got)
 			}
 		}},
 		{"a call beyond a bound is ErrBadCall and changes nothing, not even the record", func(f *fixture) {
 			p := f.process(f.sale(3*ledger.MaxClaims, 1))
-			p.codes(reserve(f.claim(p.shard, "ann", 1, "")), ledger.VerdictAccepted)
+			p.wantVerdicts(reserve(f.claim(p.shard, "ann", 1, "")), ledger.VerdictAccepted)
 			before := f.read(p.shard)
 			many := f.crowd(p.shard, "b", ledger.MaxClaims+1)
 			for _, write := range []ledger.Write{reserve(many...), ledger.Adopt(reserve(many...)), release(many...)} {
@@ -44,7 +44,7 @@ func boundStories() []story {
 			if got := f.read(p.shard); !reflect.DeepEqual(got, before) {
 				f.Errorf("%+v became %+v", before, got)
 			}
-			p.codes(reserve(many[0]), ledger.VerdictAccepted) // under the same number
+			p.wantVerdicts(reserve(many[0]), ledger.VerdictAccepted) // under the same number
 		}},
 		{"a buyer with MaxReturned dead orders is refused, except for known keys; others can buy", func(f *fixture) {
 			p := f.process(f.sale(10, 2))
@@ -54,17 +54,17 @@ func boundStories() []story {
 				if i == 0 {
 					first = claim
 				}
-				p.codes(reserve(claim), ledger.VerdictAccepted)
-				p.codes(release(claim), ledger.VerdictReleased)
+				p.wantVerdicts(reserve(claim), ledger.VerdictAccepted)
+				p.wantVerdicts(release(claim), ledger.VerdictReleased)
 			}
 			last := f.claim(p.shard, "ann", 1, "adopted")
-			result := p.codes(reserve(f.claim(p.shard, "ann", 1, "new"), f.claim(p.shard, "ann", 1, ""), f.claim(p.shard, "ann", 1, first.Key), f.claim(p.shard, "bob", 1, "new")),
+			result := p.wantVerdicts(reserve(f.claim(p.shard, "ann", 1, "new"), f.claim(p.shard, "ann", 1, ""), f.claim(p.shard, "ann", 1, first.Key), f.claim(p.shard, "bob", 1, "new")),
 				ledger.VerdictRefused, ledger.VerdictRefused, ledger.VerdictRepeated, ledger.VerdictAccepted)
 			if result.Verdicts[2].OrderNo != first.OrderNo {
 				f.Errorf("the first key finds %s, want %s", result.Verdicts[2].OrderNo, first.OrderNo)
 			}
-			p.codes(adopt(last), ledger.VerdictAccepted)
-			result = p.codes(reserve(f.claim(p.shard, "ann", 2, "two")), ledger.VerdictOverLimit) // the verdict has more data
+			p.wantVerdicts(adopt(last), ledger.VerdictAccepted)
+			result = p.wantVerdicts(reserve(f.claim(p.shard, "ann", 2, "two")), ledger.VerdictOverLimit) // the verdict has more data
 			if !slices.Equal(result.Verdicts[0].Held, []seckill.OrderNo{last.OrderNo}) {
 				f.Errorf("held: %v", result.Verdicts[0].Held)
 			}

@@ -12,12 +12,12 @@ func adoptStories() []story {
 		{"an adopted claim keeps its number and gets a new entry", func(f *fixture) {
 			shard := f.sale(10, 2)
 			old := f.claim(shard, "ann", 2, "k")
-			f.process(shard).codes(reserve(old), ledger.VerdictAccepted)
+			f.process(shard).wantVerdicts(reserve(old), ledger.VerdictAccepted)
 			shard.Epoch = 2
-			f.installed(shard, 10, 2)
+			f.installAndOpen(shard, 10, 2)
 			p := f.process(shard)
 			w := adopt(old)
-			result := p.codes(w, ledger.VerdictAccepted)
+			result := p.wantVerdicts(w, ledger.VerdictAccepted)
 			if result.Verdicts[0].OrderNo != old.OrderNo || result.Free != 8 {
 				f.Errorf("%+v", result)
 			}
@@ -30,7 +30,7 @@ func adoptStories() []story {
 				f.Errorf("entry %+v\nwant  %+v", got, want)
 			}
 			// The key is known again.
-			result = p.codes(reserve(f.claim(shard, "ann", 1, "k")), ledger.VerdictRepeated)
+			result = p.wantVerdicts(reserve(f.claim(shard, "ann", 1, "k")), ledger.VerdictRepeated)
 			if result.Verdicts[0].OrderNo != old.OrderNo {
 				f.Errorf("%+v", result)
 			}
@@ -38,8 +38,8 @@ func adoptStories() []story {
 		{"a claim adopted by two workers is repeated", func(f *fixture) {
 			shard := f.sale(10, 5)
 			keyed, plain := f.claim(shard, "ann", 1, "k"), f.claim(shard, "bob", 1, "")
-			f.process(shard).codes(adopt(keyed, plain), ledger.VerdictAccepted, ledger.VerdictAccepted)
-			result := f.process(shard).codes(adopt(keyed, plain, plain), ledger.VerdictRepeated, ledger.VerdictRepeated, ledger.VerdictRepeated)
+			f.process(shard).wantVerdicts(adopt(keyed, plain), ledger.VerdictAccepted, ledger.VerdictAccepted)
+			result := f.process(shard).wantVerdicts(adopt(keyed, plain, plain), ledger.VerdictRepeated, ledger.VerdictRepeated, ledger.VerdictRepeated)
 			for i, want := range []seckill.Claim{keyed, plain, plain} {
 				if result.Verdicts[i].OrderNo != want.OrderNo {
 					f.Errorf("verdict %d: %+v", i, result.Verdicts[i])
@@ -50,8 +50,8 @@ func adoptStories() []story {
 		{"a key of another order returns that order", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			now := f.claim(p.shard, "ann", 1, "k")
-			p.codes(reserve(now), ledger.VerdictAccepted)
-			result := p.codes(adopt(f.claim(p.shard, "ann", 1, "k")), ledger.VerdictRepeated)
+			p.wantVerdicts(reserve(now), ledger.VerdictAccepted)
+			result := p.wantVerdicts(adopt(f.claim(p.shard, "ann", 1, "k")), ledger.VerdictRepeated)
 			if result.Verdicts[0].OrderNo != now.OrderNo || result.Free != 9 {
 				f.Errorf("%+v", result)
 			}
@@ -60,13 +60,13 @@ func adoptStories() []story {
 			for _, state := range []seckill.SaleState{seckill.SalePaused, seckill.SaleEnded} {
 				p := f.process(f.sale(10, 5))
 				f.state(p.shard, state)
-				p.codes(adopt(f.claim(p.shard, "ann", 1, "")), ledger.VerdictAccepted)
+				p.wantVerdicts(adopt(f.claim(p.shard, "ann", 1, "")), ledger.VerdictAccepted)
 			}
 		}},
 		{"limit and stock refuse each adopted claim on its own", func(f *fixture) {
 			p := f.process(f.sale(3, 2))
 			ann := f.claim(p.shard, "ann", 2, "")
-			result := p.codes(adopt(ann, f.claim(p.shard, "ann", 1, ""), f.claim(p.shard, "bob", 2, ""), f.claim(p.shard, "cat", 1, "")),
+			result := p.wantVerdicts(adopt(ann, f.claim(p.shard, "ann", 1, ""), f.claim(p.shard, "bob", 2, ""), f.claim(p.shard, "cat", 1, "")),
 				ledger.VerdictAccepted, ledger.VerdictOverLimit, ledger.VerdictSoldOut, ledger.VerdictAccepted)
 			if len(result.Verdicts[1].Held) != 1 || result.Verdicts[1].Held[0] != ann.OrderNo {
 				f.Errorf("%+v", result)
@@ -85,7 +85,7 @@ func releaseStories() []story {
 			claim := f.claim(p.shard, "ann", 3, "")
 			p.do(reserve(claim))
 			before := f.read(p.shard).Releases
-			result := p.codes(release(claim, claim), ledger.VerdictReleased, ledger.VerdictNotHeld)
+			result := p.wantVerdicts(release(claim, claim), ledger.VerdictReleased, ledger.VerdictNotHeld)
 			if result.Free != 10 {
 				f.Errorf("%+v", result)
 			}
@@ -93,8 +93,8 @@ func releaseStories() []story {
 			if after.Available != 10 || after.Marked != 0 || after.Orders != 0 || after.Releases <= before {
 				f.Errorf("releases were %d, figures %+v", before, after)
 			}
-			p.codes(release(claim), ledger.VerdictNotHeld)
-			f.process(p.shard).codes(release(claim), ledger.VerdictNotHeld)
+			p.wantVerdicts(release(claim), ledger.VerdictNotHeld)
+			f.process(p.shard).wantVerdicts(release(claim), ledger.VerdictNotHeld)
 			if got := f.read(p.shard); got.Available != 10 || got.Releases != after.Releases {
 				f.Errorf("released again: %+v", got)
 			}
@@ -103,9 +103,9 @@ func releaseStories() []story {
 			p := f.process(f.sale(10, 1))
 			old, fresh := f.claim(p.shard, "ann", 1, ""), f.claim(p.shard, "ann", 1, "")
 			p.do(reserve(old))
-			p.codes(release(old), ledger.VerdictReleased)
-			p.codes(reserve(fresh), ledger.VerdictAccepted)
-			p.codes(release(old), ledger.VerdictNotHeld)
+			p.wantVerdicts(release(old), ledger.VerdictReleased)
+			p.wantVerdicts(reserve(fresh), ledger.VerdictAccepted)
+			p.wantVerdicts(release(old), ledger.VerdictNotHeld)
 			if got := f.read(p.shard); got.Marked != 1 || got.Available != 9 {
 				f.Errorf("%+v", got)
 			}
@@ -114,40 +114,40 @@ func releaseStories() []story {
 			shard := f.sale(10, 5)
 			sibling, right := f.product(), shard
 			sibling.Group, right.Index = shard.Group, 1
-			f.installed(sibling, 10, 5)
-			f.installed(right, 10, 5)
+			f.installAndOpen(sibling, 10, 5)
+			f.installAndOpen(right, 10, 5)
 			p := f.process(shard)
 			claim := f.claim(shard, home(shard, 0), 1, "")
 			p.do(reserve(claim))
 			wrong := claim
 			wrong.Buyer = home(shard, 1)
-			p.codes(release(wrong), ledger.VerdictNotHeld)
-			f.process(sibling).codes(release(claim), ledger.VerdictNotHeld)
-			f.process(right).codes(release(claim), ledger.VerdictNotHeld)
+			p.wantVerdicts(release(wrong), ledger.VerdictNotHeld)
+			f.process(sibling).wantVerdicts(release(claim), ledger.VerdictNotHeld)
+			f.process(right).wantVerdicts(release(claim), ledger.VerdictNotHeld)
 			for _, s := range []ledger.Shard{sibling, right} {
 				if got := f.read(s); got.Available != 10 {
 					f.Errorf("a foreign unit was returned: %+v", got)
 				}
 			}
-			p.codes(release(claim), ledger.VerdictReleased)
+			p.wantVerdicts(release(claim), ledger.VerdictReleased)
 		}},
 		{"units can be released in a paused or ended sale", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			ann, bob := f.claim(p.shard, "ann", 1, ""), f.claim(p.shard, "bob", 1, "")
 			p.do(reserve(ann, bob))
 			f.state(p.shard, seckill.SalePaused)
-			p.codes(release(ann), ledger.VerdictReleased)
+			p.wantVerdicts(release(ann), ledger.VerdictReleased)
 			f.state(p.shard, seckill.SaleEnded)
-			p.codes(release(bob), ledger.VerdictReleased)
+			p.wantVerdicts(release(bob), ledger.VerdictReleased)
 		}},
 		{"a released unit can be sold again", func(f *fixture) {
 			p := f.process(f.sale(1, 1))
 			claim := f.claim(p.shard, "ann", 1, "")
 			p.do(reserve(claim))
-			p.codes(reserve(f.claim(p.shard, "bob", 1, "")), ledger.VerdictSoldOut)
-			p.codes(release(claim), ledger.VerdictReleased)
-			p.codes(reserve(f.claim(p.shard, "bob", 1, "")), ledger.VerdictAccepted)
-			p.codes(reserve(f.claim(p.shard, "ann", 1, "")), ledger.VerdictSoldOut)
+			p.wantVerdicts(reserve(f.claim(p.shard, "bob", 1, "")), ledger.VerdictSoldOut)
+			p.wantVerdicts(release(claim), ledger.VerdictReleased)
+			p.wantVerdicts(reserve(f.claim(p.shard, "bob", 1, "")), ledger.VerdictAccepted)
+			p.wantVerdicts(reserve(f.claim(p.shard, "ann", 1, "")), ledger.VerdictSoldOut)
 		}},
 		{"a release of an older epoch returns the epoch and changes nothing", func(f *fixture) {
 			shard := f.sale(10, 5)
@@ -155,7 +155,7 @@ func releaseStories() []story {
 			old := f.process(shard)
 			old.do(reserve(claim))
 			shard.Epoch = 2
-			f.installed(shard, 9, 5, mark(claim))
+			f.installAndOpen(shard, 9, 5, mark(claim))
 			if reply := old.expect(ledger.OutcomeEpoch, 2, 1, release(claim)); reply.Epoch != 2 {
 				f.Errorf("epoch %d told", reply.Epoch)
 			}
@@ -170,20 +170,20 @@ func stockStories() []story {
 	return []story{
 		{"a change moves free units and allotment", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
-			if result := p.codes(ledger.StockChange{ID: "up", Delta: 5}, ledger.VerdictApplied); result.Free != 15 {
+			if result := p.wantVerdicts(ledger.StockChange{ID: "up", Delta: 5}, ledger.VerdictApplied); result.Free != 15 {
 				f.Errorf("%+v", result)
 			}
-			p.codes(ledger.StockChange{ID: "down", Delta: -12}, ledger.VerdictApplied)
+			p.wantVerdicts(ledger.StockChange{ID: "down", Delta: -12}, ledger.VerdictApplied)
 			if got := f.read(p.shard); got.Available != 3 || got.Allotted != 3 {
 				f.Errorf("%+v", got)
 			}
-			p.codes(ledger.StockChange{ID: "rest", Delta: -3}, ledger.VerdictApplied)
-			p.codes(reserve(f.claim(p.shard, "ann", 1, "")), ledger.VerdictSoldOut)
+			p.wantVerdicts(ledger.StockChange{ID: "rest", Delta: -3}, ledger.VerdictApplied)
+			p.wantVerdicts(reserve(f.claim(p.shard, "ann", 1, "")), ledger.VerdictSoldOut)
 		}},
 		{"a change down by more than the free units is refused as a whole", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			p.do(reserve(f.claim(p.shard, "ann", 4, "")))
-			if result := p.codes(ledger.StockChange{ID: "down", Delta: -7}, ledger.VerdictRefused); result.Free != 6 {
+			if result := p.wantVerdicts(ledger.StockChange{ID: "down", Delta: -7}, ledger.VerdictRefused); result.Free != 6 {
 				f.Errorf("%+v", result)
 			}
 			if got := f.read(p.shard); got.Available != 6 || got.Allotted != 10 {
@@ -192,12 +192,12 @@ func stockStories() []story {
 		}},
 		{"a repeated change returns the first verdict and changes nothing", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
-			p.codes(ledger.StockChange{ID: "up", Delta: 5}, ledger.VerdictApplied)
-			p.codes(ledger.StockChange{ID: "down", Delta: -20}, ledger.VerdictRefused)
-			p.codes(ledger.StockChange{ID: "more", Delta: 50}, ledger.VerdictApplied)
+			p.wantVerdicts(ledger.StockChange{ID: "up", Delta: 5}, ledger.VerdictApplied)
+			p.wantVerdicts(ledger.StockChange{ID: "down", Delta: -20}, ledger.VerdictRefused)
+			p.wantVerdicts(ledger.StockChange{ID: "more", Delta: 50}, ledger.VerdictApplied)
 			q := f.process(p.shard) // another instance sends it again
-			q.codes(ledger.StockChange{ID: "up", Delta: 5}, ledger.VerdictApplied)
-			q.codes(ledger.StockChange{ID: "down", Delta: -20}, ledger.VerdictRefused)
+			q.wantVerdicts(ledger.StockChange{ID: "up", Delta: 5}, ledger.VerdictApplied)
+			q.wantVerdicts(ledger.StockChange{ID: "down", Delta: -20}, ledger.VerdictRefused)
 			if got := f.read(p.shard); got.Available != 65 || got.Allotted != 65 {
 				f.Errorf("%+v", got)
 			}
@@ -206,9 +206,9 @@ func stockStories() []story {
 			left := f.sale(10, 5)
 			right := left
 			right.Index = 1
-			f.installed(right, 10, 5)
-			f.process(left).codes(ledger.StockChange{ID: "c", Delta: 1}, ledger.VerdictApplied)
-			f.process(right).codes(ledger.StockChange{ID: "c", Delta: 1}, ledger.VerdictApplied)
+			f.installAndOpen(right, 10, 5)
+			f.process(left).wantVerdicts(ledger.StockChange{ID: "c", Delta: 1}, ledger.VerdictApplied)
+			f.process(right).wantVerdicts(ledger.StockChange{ID: "c", Delta: 1}, ledger.VerdictApplied)
 			if got := f.read(right); got.Available != 11 {
 				f.Errorf("%+v", got)
 			}

@@ -23,11 +23,11 @@ func durableStories() []story {
 			f.instructed(shard, pause)
 			f.instructed(never, end)
 			f.reopen()
-			f.wants(shard, seckill.SalePaused, pause)
-			f.wants(never, seckill.SaleOpen, end)
+			f.wantState(shard, seckill.SalePaused, pause)
+			f.wantState(never, seckill.SaleOpen, end)
 			f.settled(shard, pause.ID)
 			f.reopen()
-			f.wants(shard, seckill.SalePaused, none)
+			f.wantState(shard, seckill.SalePaused, none)
 		}},
 		{"figures, state and openness survive a restart", func(f *fixture) {
 			shard := f.sale(10, 3)
@@ -54,13 +54,13 @@ func durableStories() []story {
 		{"installed keys of dead orders survive a restart", func(f *fixture) {
 			shard := f.product()
 			gone := f.claim(shard, "ann", 1, "k")
-			f.installed(shard, 3, 1, dead(gone), mark(f.claim(shard, "bob", 1, "")))
+			f.installAndOpen(shard, 3, 1, dead(gone), mark(f.claim(shard, "bob", 1, "")))
 			f.reopen()
 			if got := f.read(shard); got.Available != 3 || got.Marked != 1 || got.Orders != 1 || !got.Open {
 				f.Errorf("%+v", got)
 			}
 			p := f.process(shard)
-			if result := p.codes(reserve(f.claim(shard, "ann", 1, "k")), ledger.VerdictRepeated); result.Verdicts[0].OrderNo != gone.OrderNo {
+			if result := p.wantVerdicts(reserve(f.claim(shard, "ann", 1, "k")), ledger.VerdictRepeated); result.Verdicts[0].OrderNo != gone.OrderNo {
 				f.Errorf("%+v", result)
 			}
 		}},
@@ -102,13 +102,13 @@ func durableStories() []story {
 		{"marks and keys survive a restart, also of released and installed orders", func(f *fixture) {
 			shard := f.product()
 			carried := f.claim(shard, "cat", 1, "k-cat")
-			f.installed(shard, 10, 1, mark(carried))
+			f.installAndOpen(shard, 10, 1, mark(carried))
 			p := f.process(shard)
 			ann, bob := f.claim(shard, "ann", 1, "k-ann"), f.claim(shard, "bob", 1, "k-bob")
 			p.do(reserve(ann, bob))
 			p.do(release(bob))
 			f.reopen()
-			result := f.process(shard).codes(reserve(
+			result := f.process(shard).wantVerdicts(reserve(
 				f.claim(shard, "ann", 1, "k-ann"), f.claim(shard, "bob", 1, "k-bob"), f.claim(shard, "cat", 1, "k-cat"),
 				f.claim(shard, "ann", 1, ""), f.claim(shard, "bob", 1, ""), f.claim(shard, "cat", 1, "")),
 				ledger.VerdictRepeated, ledger.VerdictRepeated, ledger.VerdictRepeated,
@@ -121,13 +121,13 @@ func durableStories() []story {
 		}},
 		{"stock change ids survive a restart", func(f *fixture) {
 			p := f.process(f.sale(10, 3))
-			p.codes(ledger.StockChange{ID: "up", Delta: 1}, ledger.VerdictApplied)
-			p.codes(ledger.StockChange{ID: "down", Delta: -50}, ledger.VerdictRefused)
-			p.codes(ledger.StockChange{ID: "more", Delta: 50}, ledger.VerdictApplied)
+			p.wantVerdicts(ledger.StockChange{ID: "up", Delta: 1}, ledger.VerdictApplied)
+			p.wantVerdicts(ledger.StockChange{ID: "down", Delta: -50}, ledger.VerdictRefused)
+			p.wantVerdicts(ledger.StockChange{ID: "more", Delta: 50}, ledger.VerdictApplied)
 			f.reopen()
 			p = f.process(p.shard)
-			p.codes(ledger.StockChange{ID: "up", Delta: 1}, ledger.VerdictApplied)
-			p.codes(ledger.StockChange{ID: "down", Delta: -50}, ledger.VerdictRefused)
+			p.wantVerdicts(ledger.StockChange{ID: "up", Delta: 1}, ledger.VerdictApplied)
+			p.wantVerdicts(ledger.StockChange{ID: "down", Delta: -50}, ledger.VerdictRefused)
 			if got := f.read(p.shard); got.Available != 61 {
 				f.Errorf("%+v", got)
 			}
@@ -152,7 +152,7 @@ func durableStories() []story {
 			p := f.process(f.sale(10, 3))
 			done, open := f.claim(p.shard, "ann", 1, ""), f.claim(p.shard, "bob", 2, "k")
 			p.do(reserve(done))
-			f.consume(p.shard.Product, 1)
+			f.receiveAndAck(p.shard.Product, 1)
 			w := reserve(open)
 			p.do(w)
 			before := f.entries(p.shard.Product, 1)[0]
@@ -167,7 +167,7 @@ func durableStories() []story {
 			if len(held) != 1 || held[0].Entry.ProductID != 0 {
 				f.Errorf("ann holds %+v", held)
 			}
-			after := f.consume(p.shard.Product, 1)[0]
+			after := f.receiveAndAck(p.shard.Product, 1)[0]
 			if after.ID != before.ID || !sameEntry(after.Entry, before.Entry) {
 				f.Errorf("%+v became %+v", before, after)
 			}

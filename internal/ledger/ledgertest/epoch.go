@@ -36,23 +36,23 @@ func installStories() []story {
 			f.check(err, "install")
 			f.opened(shard)
 			p := f.process(shard)
-			p.codes(reserve(f.claim(shard, "ann", 1, "")), ledger.VerdictPaused)
+			p.wantVerdicts(reserve(f.claim(shard, "ann", 1, "")), ledger.VerdictPaused)
 		}},
 		{"an install sets marks: units, limit, keys, holdings", func(f *fixture) {
 			shard := f.product()
 			ann, bob := f.claim(shard, "ann", 2, "k1"), f.claim(shard, "bob", 1, "")
-			f.installed(shard, 4, 2, mark(ann), mark(bob))
+			f.installAndOpen(shard, 4, 2, mark(ann), mark(bob))
 			if got := f.read(shard); got.Allotted != 7 || got.Available != 4 || got.Marked != 3 || got.Orders != 2 {
 				f.Errorf("%+v", got)
 			}
 			p := f.process(shard)
 			again := f.claim(shard, "ann", 1, "k1")
-			result := p.codes(reserve(again, f.claim(shard, "ann", 1, ""), f.claim(shard, "bob", 1, "")),
+			result := p.wantVerdicts(reserve(again, f.claim(shard, "ann", 1, ""), f.claim(shard, "bob", 1, "")),
 				ledger.VerdictRepeated, ledger.VerdictOverLimit, ledger.VerdictAccepted)
 			if result.Verdicts[0].OrderNo != ann.OrderNo {
 				f.Errorf("key of a mark: %+v", result.Verdicts[0])
 			}
-			p.codes(release(ann), ledger.VerdictReleased)
+			p.wantVerdicts(release(ann), ledger.VerdictReleased)
 			if got := f.read(shard); got.Available != 5 || got.Marked != 2 {
 				f.Errorf("after release: %+v", got)
 			}
@@ -71,10 +71,10 @@ func installStories() []story {
 			for i := range 3 * ledger.MaxReturned {
 				marks = append(marks, dead(f.claim(shard, "ann", 1, fmt.Sprint("k", i))))
 			}
-			f.installed(shard, 10, 2, marks...)
+			f.installAndOpen(shard, 10, 2, marks...)
 			p := f.process(shard)
 			last := marks[len(marks)-1]
-			result := p.codes(reserve(f.claim(shard, "ann", 1, "k0"), f.claim(shard, "ann", 1, last.Key), f.claim(shard, "ann", 1, ""), f.claim(shard, "bob", 1, "")),
+			result := p.wantVerdicts(reserve(f.claim(shard, "ann", 1, "k0"), f.claim(shard, "ann", 1, last.Key), f.claim(shard, "ann", 1, ""), f.claim(shard, "bob", 1, "")),
 				ledger.VerdictRepeated, ledger.VerdictRepeated, ledger.VerdictRefused, ledger.VerdictAccepted)
 			if result.Verdicts[0].OrderNo != marks[0].OrderNo || result.Verdicts[1].OrderNo != last.OrderNo {
 				f.Errorf("known keys: %+v", result.Verdicts[:2])
@@ -83,7 +83,7 @@ func installStories() []story {
 		{"an install of the same or a lower epoch changes nothing and returns the present one", func(f *fixture) {
 			shard := f.product()
 			shard.Epoch = 3
-			f.installed(shard, 10, 1)
+			f.installAndOpen(shard, 10, 1)
 			p := f.process(shard)
 			p.do(reserve(f.claim(shard, "ann", 1, "")))
 			before := f.read(shard)
@@ -105,7 +105,7 @@ func installStories() []story {
 			shard := f.sale(10, 2)
 			p := f.process(shard)
 			ann := f.claim(shard, "ann", 2, "k")
-			p.codes(reserve(ann), ledger.VerdictAccepted)
+			p.wantVerdicts(reserve(ann), ledger.VerdictAccepted)
 			p.do(ledger.StockChange{ID: "c", Delta: 5})
 			p.do(ledger.Debit{To: 1, N: 1, ID: 4, Units: 3})
 			p.do(ledger.Credit{From: 1, N: 1, ID: 5, Units: 2})
@@ -122,10 +122,10 @@ func installStories() []story {
 			}
 			f.opened(next)
 			q := f.process(next)
-			q.codes(release(ann), ledger.VerdictNotHeld)
+			q.wantVerdicts(release(ann), ledger.VerdictNotHeld)
 			again := f.claim(next, "ann", 1, "k")
-			q.codes(reserve(again), ledger.VerdictAccepted) // the key ended with its epoch
-			q.codes(ledger.StockChange{ID: "c", Delta: 5}, ledger.VerdictApplied)
+			q.wantVerdicts(reserve(again), ledger.VerdictAccepted) // the key ended with its epoch
+			q.wantVerdicts(ledger.StockChange{ID: "c", Delta: 5}, ledger.VerdictApplied)
 			if transfer := q.do(ledger.Debit{To: 1, N: 1, ID: 6, Units: 1}).Transfer; transfer.Units != 1 || transfer.ID != 6 {
 				f.Errorf("transfers begin anew: %+v", transfer)
 			}
@@ -136,7 +136,7 @@ func installStories() []story {
 			claim := f.claim(shard, "ann", 1, "")
 			p.do(reserve(claim))
 			shard.Epoch = 2
-			f.installed(shard, 10, 1)
+			f.installAndOpen(shard, 10, 1)
 			got := f.entries(shard.Product, 1)
 			if got[0].Entry.Epoch != 1 || got[0].Entry.Claims[0] != claim {
 				f.Errorf("entry %+v", got[0].Entry)
@@ -145,17 +145,17 @@ func installStories() []story {
 		{"an install does not change marks of other products of the group", func(f *fixture) {
 			shoe42, shoe43 := f.sale(10, 2), f.product()
 			shoe43.Group = shoe42.Group
-			f.installed(shoe43, 10, 2)
+			f.installAndOpen(shoe43, 10, 2)
 			other := f.claim(shoe42, "ann", 1, "k42")
-			f.process(shoe42).codes(reserve(other), ledger.VerdictAccepted)
+			f.process(shoe42).wantVerdicts(reserve(other), ledger.VerdictAccepted)
 			mine := f.claim(shoe43, "ann", 1, "k43")
-			f.process(shoe43).codes(reserve(mine), ledger.VerdictAccepted)
+			f.process(shoe43).wantVerdicts(reserve(mine), ledger.VerdictAccepted)
 
 			shoe43.Epoch = 2
-			f.installed(shoe43, 10, 2)
+			f.installAndOpen(shoe43, 10, 2)
 			p := f.process(shoe43)
 			// One unit of the limit is free again, but not that of the other product.
-			result := p.codes(reserve(f.claim(shoe43, "ann", 1, "k42"), f.claim(shoe43, "ann", 1, ""), f.claim(shoe43, "ann", 1, "")),
+			result := p.wantVerdicts(reserve(f.claim(shoe43, "ann", 1, "k42"), f.claim(shoe43, "ann", 1, ""), f.claim(shoe43, "ann", 1, "")),
 				ledger.VerdictRepeated, ledger.VerdictAccepted, ledger.VerdictOverLimit)
 			if result.Verdicts[0].OrderNo != other.OrderNo {
 				f.Errorf("key of the other product: %+v", result.Verdicts[0])
@@ -190,7 +190,7 @@ func installStories() []story {
 				if !sameFigures(got, before) {
 					f.Errorf("%+v became %+v", before, got)
 				}
-				f.installed(shard, 5, 1) // the same epoch can be installed
+				f.installAndOpen(shard, 5, 1) // the same epoch can be installed
 				if got := f.read(shard); got.Marked != 0 || got.Available != 5 {
 					f.Errorf("installed after all: %+v", got)
 				}
@@ -204,7 +204,7 @@ func installStories() []story {
 func carriedKeys(f *fixture) {
 	shard := f.product()
 	gone, live := f.claim(shard, "ann", 2, "k1"), f.claim(shard, "ann", 1, "k2")
-	f.installed(shard, 4, 2, mark(live), dead(gone))
+	f.installAndOpen(shard, 4, 2, mark(live), dead(gone))
 	want := ledger.Figures{Epoch: 1, Open: true, Limit: 2, Allotted: 5, Available: 4, Marked: 1, Orders: 1}
 	if got := f.read(shard); !sameFigures(got, want) {
 		f.Errorf("%+v", got)
@@ -214,16 +214,16 @@ func carriedKeys(f *fixture) {
 	}
 	p := f.process(shard)
 	again := f.claim(shard, "ann", 1, "k1")
-	if result := p.codes(reserve(again), ledger.VerdictRepeated); result.Verdicts[0].OrderNo != gone.OrderNo || result.Free != 4 {
+	if result := p.wantVerdicts(reserve(again), ledger.VerdictRepeated); result.Verdicts[0].OrderNo != gone.OrderNo || result.Free != 4 {
 		f.Errorf("the key of a dead order: %+v", result)
 	}
-	if result := p.codes(ledger.Adopt(reserve(again)), ledger.VerdictRepeated); result.Verdicts[0].OrderNo != gone.OrderNo {
+	if result := p.wantVerdicts(ledger.Adopt(reserve(again)), ledger.VerdictRepeated); result.Verdicts[0].OrderNo != gone.OrderNo {
 		f.Errorf("adopted under the key of a dead order: %+v", result)
 	}
-	p.codes(release(gone), ledger.VerdictNotHeld)
+	p.wantVerdicts(release(gone), ledger.VerdictNotHeld)
 	// It does not count against the limit, and another buyer may use the key.
-	p.codes(reserve(f.claim(shard, "ann", 1, "k3"), f.claim(shard, "bob", 1, "k1")), ledger.VerdictAccepted, ledger.VerdictAccepted)
-	p.codes(release(live), ledger.VerdictReleased)
+	p.wantVerdicts(reserve(f.claim(shard, "ann", 1, "k3"), f.claim(shard, "bob", 1, "k1")), ledger.VerdictAccepted, ledger.VerdictAccepted)
+	p.wantVerdicts(release(live), ledger.VerdictReleased)
 	want = ledger.Figures{Epoch: 1, Open: true, Limit: 2, Allotted: 5, Available: 3, Marked: 2, Orders: 2, Releases: 1}
 	if got := f.read(shard); !sameFigures(got, want) {
 		f.Errorf("after more orders: %+v", got)
@@ -231,14 +231,14 @@ func carriedKeys(f *fixture) {
 	// Another product of the group finds it as well.
 	other := f.product()
 	other.Group = shard.Group
-	f.installed(other, 10, 2)
-	if result := f.process(other).codes(reserve(f.claim(other, "ann", 1, "k1")), ledger.VerdictRepeated); result.Verdicts[0].OrderNo != gone.OrderNo {
+	f.installAndOpen(other, 10, 2)
+	if result := f.process(other).wantVerdicts(reserve(f.claim(other, "ann", 1, "k1")), ledger.VerdictRepeated); result.Verdicts[0].OrderNo != gone.OrderNo {
 		f.Errorf("at another product of the group: %+v", result)
 	}
 	// The next epoch knows only the given marks.
 	shard.Epoch++
-	f.installed(shard, 5, 2)
-	f.process(shard).codes(reserve(f.claim(shard, "ann", 1, "k1")), ledger.VerdictAccepted)
+	f.installAndOpen(shard, 5, 2)
+	f.process(shard).wantVerdicts(reserve(f.claim(shard, "ann", 1, "k1")), ledger.VerdictAccepted)
 }
 
 func openCloseStories() []story {
@@ -267,7 +267,7 @@ func openCloseStories() []story {
 			shard := f.product()
 			shard.Epoch = 3
 			f.closed(shard) // nothing is there
-			f.installed(shard, 1, 1)
+			f.installAndOpen(shard, 1, 1)
 			older, newer := shard, shard
 			older.Epoch, newer.Epoch = 2, 4
 			f.closed(older) // a late Close of an older epoch
@@ -350,7 +350,7 @@ func stateStories() []story {
 				{seckill.SaleEnded, ledger.VerdictEnded},
 			} {
 				f.state(shard, step.state)
-				p.codes(reserve(f.claim(shard, "ann", 1, "")), step.want)
+				p.wantVerdicts(reserve(f.claim(shard, "ann", 1, "")), step.want)
 			}
 		}},
 	}

@@ -78,12 +78,12 @@ func (f *fixture) product() ledger.Shard {
 func (f *fixture) sale(available int64, limit int) ledger.Shard {
 	f.Helper()
 	shard := f.product()
-	f.installed(shard, available, limit)
+	f.installAndOpen(shard, available, limit)
 	return shard
 }
 
-// installed installs and opens the shard.
-func (f *fixture) installed(shard ledger.Shard, available int64, limit int, marks ...ledger.Mark) {
+// installAndOpen installs and opens the shard.
+func (f *fixture) installAndOpen(shard ledger.Shard, available int64, limit int, marks ...ledger.Mark) {
 	f.Helper()
 	f.install(shard, available, limit, marks...)
 	f.opened(shard)
@@ -220,8 +220,8 @@ func (p *process) do(w ledger.Write) ledger.Result {
 	return reply.Result
 }
 
-// codes sends the write and expects these verdicts, in order.
-func (p *process) codes(w ledger.Write, want ...ledger.VerdictCode) ledger.Result {
+// wantVerdicts sends the write and expects these verdicts, in order.
+func (p *process) wantVerdicts(w ledger.Write, want ...ledger.VerdictCode) ledger.Result {
 	p.Helper()
 	result := p.do(w)
 	p.sameCodes(result, want...)
@@ -267,8 +267,8 @@ func (f *fixture) entries(product uint32, want int) []queue.Delivery {
 	return f.deliveries(product, want, false)
 }
 
-// consume is entries, but acknowledges them.
-func (f *fixture) consume(product uint32, want int) []queue.Delivery {
+// receiveAndAck is entries, but acknowledges them.
+func (f *fixture) receiveAndAck(product uint32, want int) []queue.Delivery {
 	f.Helper()
 	return f.deliveries(product, want, true)
 }

@@ -18,11 +18,11 @@ func instruction(state seckill.SaleState, id string) seckill.Instruction {
 // instructed gives a shard an instruction and expects that it keeps it.
 func (f *fixture) instructed(shard ledger.Shard, in seckill.Instruction) {
 	f.Helper()
-	f.instructedBeside(shard, in, in)
+	f.instructButKeep(shard, in, in)
 }
 
-// instructedBeside gives a shard an instruction, and expects that it keeps another one.
-func (f *fixture) instructedBeside(shard ledger.Shard, in, want seckill.Instruction) {
+// instructButKeep gives a shard an instruction, and expects that it keeps another one.
+func (f *fixture) instructButKeep(shard ledger.Shard, in, want seckill.Instruction) {
 	f.Helper()
 	kept, err := f.Ledger.Instruct(f.ctx(), shard, in)
 	f.check(err, "instruct")
@@ -36,8 +36,8 @@ func (f *fixture) settled(shard ledger.Shard, id string) {
 	f.check(f.Ledger.Settle(f.ctx(), shard, id), "settle")
 }
 
-// wants checks the state of a shard and the instruction that it keeps.
-func (f *fixture) wants(shard ledger.Shard, state seckill.SaleState, in seckill.Instruction) {
+// wantState checks the state of a shard and the instruction that it keeps.
+func (f *fixture) wantState(shard ledger.Shard, state seckill.SaleState, in seckill.Instruction) {
 	f.Helper()
 	if got := f.read(shard); got.State != state || !sameInstruction(got.Instruction, in) {
 		f.Errorf("state %s, instruction %+v, want %s, %+v", got.State, got.Instruction, state, in)
@@ -56,8 +56,8 @@ func instructStories() []story {
 				want ledger.VerdictCode
 			}{{pause, ledger.VerdictPaused}, {end, ledger.VerdictEnded}} {
 				f.instructed(shard, step.in)
-				f.wants(shard, step.in.State, step.in)
-				p.codes(reserve(f.claim(shard, "ann", 1, "")), step.want)
+				f.wantState(shard, step.in.State, step.in)
+				p.wantVerdicts(reserve(f.claim(shard, "ann", 1, "")), step.want)
 			}
 		}},
 		{"a delayed SetState does not reopen a sale with an instruction", func(f *fixture) {
@@ -65,10 +65,10 @@ func instructStories() []story {
 			f.instructed(shard, pause)
 			for _, state := range []seckill.SaleState{seckill.SaleOpen, seckill.SalePaused, seckill.SaleOpen} {
 				f.state(shard, state)
-				f.wants(shard, seckill.SalePaused, pause)
+				f.wantState(shard, seckill.SalePaused, pause)
 			}
 			f.state(shard, seckill.SaleEnded) // the stronger state counts
-			f.wants(shard, seckill.SaleEnded, pause)
+			f.wantState(shard, seckill.SaleEnded, pause)
 		}},
 		{"a new epoch keeps the instruction", func(f *fixture) {
 			shard := f.sale(10, 5)
@@ -76,64 +76,64 @@ func instructStories() []story {
 			shard.Epoch++
 			f.install(shard, 3, 1)
 			f.opened(shard)
-			f.wants(shard, seckill.SalePaused, pause)
+			f.wantState(shard, seckill.SalePaused, pause)
 			p := f.process(shard)
-			p.codes(reserve(f.claim(shard, "ann", 1, "")), ledger.VerdictPaused)
+			p.wantVerdicts(reserve(f.claim(shard, "ann", 1, "")), ledger.VerdictPaused)
 			f.settled(shard, pause.ID)
 			shard.Epoch++
 			f.install(shard, 3, 1)
-			f.wants(shard, seckill.SaleOpen, none)
+			f.wantState(shard, seckill.SaleOpen, none)
 		}},
 		{"an instruction to end replaces one to pause; otherwise the first one stays", func(f *fixture) {
 			shard := f.sale(10, 5)
 			f.instructed(shard, pause)
-			f.instructedBeside(shard, instruction(seckill.SalePaused, "pause-2"), pause)
-			f.wants(shard, seckill.SalePaused, pause)
+			f.instructButKeep(shard, instruction(seckill.SalePaused, "pause-2"), pause)
+			f.wantState(shard, seckill.SalePaused, pause)
 			f.instructed(shard, end)
-			f.instructedBeside(shard, instruction(seckill.SalePaused, "pause-3"), end)
-			f.wants(shard, seckill.SaleEnded, end)
+			f.instructButKeep(shard, instruction(seckill.SalePaused, "pause-3"), end)
+			f.wantState(shard, seckill.SaleEnded, end)
 		}},
 		{"a repeated instruction returns the kept one, and is kept after that is settled", func(f *fixture) {
 			shard, never := f.sale(10, 5), f.product()
 			again := instruction(seckill.SalePaused, "pause-2")
 			for _, at := range []ledger.Shard{shard, never} {
 				f.instructed(at, pause)
-				f.instructedBeside(at, again, pause)
+				f.instructButKeep(at, again, pause)
 				f.settled(at, pause.ID)
 				f.instructed(at, again)
 			}
 			f.state(shard, seckill.SaleOpen)
-			f.wants(shard, seckill.SalePaused, again)
+			f.wantState(shard, seckill.SalePaused, again)
 		}},
 		{"Settle needs the instruction's id, and the state stays until SetState", func(f *fixture) {
 			shard := f.sale(10, 5)
 			f.settled(shard, pause.ID) // the shard keeps none
 			f.instructed(shard, end)
 			f.settled(shard, pause.ID)
-			f.wants(shard, seckill.SaleEnded, end)
+			f.wantState(shard, seckill.SaleEnded, end)
 			f.settled(shard, end.ID)
-			f.wants(shard, seckill.SaleEnded, none)
+			f.wantState(shard, seckill.SaleEnded, none)
 			f.state(shard, seckill.SaleOpen)
-			f.wants(shard, seckill.SaleOpen, none)
+			f.wantState(shard, seckill.SaleOpen, none)
 			f.instructed(shard, pause)
-			f.wants(shard, seckill.SalePaused, pause)
+			f.wantState(shard, seckill.SalePaused, pause)
 		}},
 		{"a shard of any epoch, or never installed, keeps an instruction", func(f *fixture) {
 			shard := f.product()
 			f.settled(shard, pause.ID)
 			f.instructed(shard, pause)
-			f.wants(shard, seckill.SaleOpen, pause)
+			f.wantState(shard, seckill.SaleOpen, pause)
 			shard.Epoch = 5
 			f.install(shard, 3, 1)
-			f.wants(shard, seckill.SalePaused, pause)
+			f.wantState(shard, seckill.SalePaused, pause)
 			older := shard
 			older.Epoch = 2
 			f.instructed(older, end)
-			f.wants(shard, seckill.SaleEnded, end)
+			f.wantState(shard, seckill.SaleEnded, end)
 			never := f.product()
 			f.instructed(never, pause)
 			f.settled(never, pause.ID)
-			f.wants(never, seckill.SaleOpen, none)
+			f.wantState(never, seckill.SaleOpen, none)
 		}},
 		{"an invalid instruction is refused and changes nothing", func(f *fixture) {
 			shard := f.sale(10, 5)
@@ -145,7 +145,7 @@ func instructStories() []story {
 					f.Errorf("%+v is taken", in)
 				}
 			}
-			f.wants(shard, seckill.SaleOpen, none)
+			f.wantState(shard, seckill.SaleOpen, none)
 		}},
 	}
 }

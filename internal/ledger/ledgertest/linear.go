@@ -98,7 +98,7 @@ func runLinearizable(f *fixture) {
 	left := f.sale(linearStock, linearLimit)
 	right := left
 	right.Index = 1
-	f.installed(right, linearStock, linearLimit)
+	f.installAndOpen(right, linearStock, linearLimit)
 	shards := [2]ledger.Shard{left, right}
 
 	var wg sync.WaitGroup

@@ -181,7 +181,7 @@ func numberedStories() []story {
 			p := f.process(f.sale(10, 5))
 			p.do(reserve(f.claim(p.shard, "ann", 1, "")))
 			p.shard.Epoch = 2
-			f.installed(p.shard, 9, 5)
+			f.installAndOpen(p.shard, 9, 5)
 			p.expect(ledger.OutcomeApplied, 1, 0, reserve(f.claim(p.shard, "ann", 1, "")))
 			if got := kept(p.expect(ledger.OutcomeApplied, 2, 0, nil)); !slices.Equal(got, []uint64{1}) {
 				f.Errorf("kept %v", got)

@@ -263,7 +263,7 @@ func (w *modelWorld) compareOutbox() {
 				want = append(want, entry)
 			}
 		}
-		got := w.consume(product, len(want))
+		got := w.receiveAndAck(product, len(want))
 		slices.SortStableFunc(want, func(a, b seckill.Entry) int { return a.Shard - b.Shard })
 		slices.SortStableFunc(got, func(a, b queue.Delivery) int { return a.Entry.Shard - b.Entry.Shard })
 		for i := range want {

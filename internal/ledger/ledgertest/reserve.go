@@ -12,7 +12,7 @@ func reserveStories() []story {
 		{"an accepted claim deducts its units and writes the mark", func(f *fixture) {
 			p := f.process(f.sale(10, 3))
 			claim := f.claim(p.shard, "ann", 3, "")
-			result := p.codes(reserve(claim), ledger.VerdictAccepted)
+			result := p.wantVerdicts(reserve(claim), ledger.VerdictAccepted)
 			if result.Verdicts[0].OrderNo != claim.OrderNo || result.Free != 7 {
 				f.Errorf("%+v", result)
 			}
@@ -23,7 +23,7 @@ func reserveStories() []story {
 		{"claims of a batch are decided in order, each after those before it", func(f *fixture) {
 			p := f.process(f.sale(4, 2))
 			ann, bob, cat := f.claim(p.shard, "ann", 1, ""), f.claim(p.shard, "bob", 2, ""), f.claim(p.shard, "cat", 1, "")
-			result := p.codes(reserve(
+			result := p.wantVerdicts(reserve(
 				ann,
 				bob,
 				f.claim(p.shard, "ann", 2, ""), // 1 + 2 > 2
@@ -38,40 +38,40 @@ func reserveStories() []story {
 		}},
 		{"a quantity above the free units is sold out, and a smaller one is not", func(f *fixture) {
 			p := f.process(f.sale(2, 5))
-			p.codes(reserve(f.claim(p.shard, "ann", 3, "")), ledger.VerdictSoldOut)
-			p.codes(reserve(f.claim(p.shard, "ann", 2, "")), ledger.VerdictAccepted)
-			p.codes(reserve(f.claim(p.shard, "bob", 1, "")), ledger.VerdictSoldOut)
+			p.wantVerdicts(reserve(f.claim(p.shard, "ann", 3, "")), ledger.VerdictSoldOut)
+			p.wantVerdicts(reserve(f.claim(p.shard, "ann", 2, "")), ledger.VerdictAccepted)
+			p.wantVerdicts(reserve(f.claim(p.shard, "bob", 1, "")), ledger.VerdictSoldOut)
 		}},
 		{"a limit above one counts units, and names the live orders newest first", func(f *fixture) {
 			p := f.process(f.sale(100, 5))
 			first, second := f.claim(p.shard, "ann", 2, ""), f.claim(p.shard, "ann", 2, "")
-			p.codes(reserve(first), ledger.VerdictAccepted)
-			p.codes(reserve(second), ledger.VerdictAccepted)
-			result := p.codes(reserve(f.claim(p.shard, "ann", 2, "")), ledger.VerdictOverLimit)
+			p.wantVerdicts(reserve(first), ledger.VerdictAccepted)
+			p.wantVerdicts(reserve(second), ledger.VerdictAccepted)
+			result := p.wantVerdicts(reserve(f.claim(p.shard, "ann", 2, "")), ledger.VerdictOverLimit)
 			if want := []seckill.OrderNo{second.OrderNo, first.OrderNo}; !slices.Equal(result.Verdicts[0].Held, want) {
 				f.Errorf("held %v, want %v", result.Verdicts[0].Held, want)
 			}
-			p.codes(reserve(f.claim(p.shard, "ann", 1, "")), ledger.VerdictAccepted)
-			p.codes(reserve(f.claim(p.shard, "ann", 1, "")), ledger.VerdictOverLimit)
-			p.codes(release(first), ledger.VerdictReleased)
-			p.codes(reserve(f.claim(p.shard, "ann", 2, "")), ledger.VerdictAccepted)
+			p.wantVerdicts(reserve(f.claim(p.shard, "ann", 1, "")), ledger.VerdictAccepted)
+			p.wantVerdicts(reserve(f.claim(p.shard, "ann", 1, "")), ledger.VerdictOverLimit)
+			p.wantVerdicts(release(first), ledger.VerdictReleased)
+			p.wantVerdicts(reserve(f.claim(p.shard, "ann", 2, "")), ledger.VerdictAccepted)
 		}},
 		{"buyers are compared byte by byte", func(f *fixture) {
 			p := f.process(f.sale(10, 1))
 			for _, buyer := range []string{"Bob", "bob", "bob ", "é", "e\u0301", "a:b", "{b1}", `"`, "张三"} {
-				p.codes(reserve(f.claim(p.shard, buyer, 1, "k")), ledger.VerdictAccepted)
+				p.wantVerdicts(reserve(f.claim(p.shard, buyer, 1, "k")), ledger.VerdictAccepted)
 			}
 		}},
 		{"products of a group share one limit", func(f *fixture) {
 			shoe42, shoe43 := f.sale(10, 2), f.product()
 			shoe43.Group = shoe42.Group
-			f.installed(shoe43, 10, 2)
+			f.installAndOpen(shoe43, 10, 2)
 			p, q := f.process(shoe42), f.process(shoe43)
 			small, large := f.claim(shoe42, "ann", 1, ""), f.claim(shoe43, "ann", 1, "")
-			p.codes(reserve(small), ledger.VerdictAccepted)
-			q.codes(reserve(large), ledger.VerdictAccepted)
+			p.wantVerdicts(reserve(small), ledger.VerdictAccepted)
+			q.wantVerdicts(reserve(large), ledger.VerdictAccepted)
 			for _, r := range []*process{p, q} {
-				result := r.codes(reserve(f.claim(r.shard, "ann", 1, "")), ledger.VerdictOverLimit)
+				result := r.wantVerdicts(reserve(f.claim(r.shard, "ann", 1, "")), ledger.VerdictOverLimit)
 				if want := []seckill.OrderNo{large.OrderNo, small.OrderNo}; !slices.Equal(result.Verdicts[0].Held, want) {
 					f.Errorf("held %v, want %v", result.Verdicts[0].Held, want)
 				}
@@ -80,24 +80,24 @@ func reserveStories() []story {
 			if got := f.read(shoe42); got.Marked != 1 || got.Available != 9 {
 				f.Errorf("%+v", got)
 			}
-			p.codes(release(small), ledger.VerdictReleased)
-			q.codes(reserve(f.claim(shoe43, "ann", 1, "")), ledger.VerdictAccepted)
+			p.wantVerdicts(release(small), ledger.VerdictReleased)
+			q.wantVerdicts(reserve(f.claim(shoe43, "ann", 1, "")), ledger.VerdictAccepted)
 		}},
 		{"products of different groups share no limit and no keys", func(f *fixture) {
 			p, q := f.process(f.sale(10, 1)), f.process(f.sale(10, 1))
-			p.codes(reserve(f.claim(p.shard, "ann", 1, "k")), ledger.VerdictAccepted)
-			q.codes(reserve(f.claim(q.shard, "ann", 1, "k")), ledger.VerdictAccepted)
+			p.wantVerdicts(reserve(f.claim(p.shard, "ann", 1, "k")), ledger.VerdictAccepted)
+			q.wantVerdicts(reserve(f.claim(q.shard, "ann", 1, "k")), ledger.VerdictAccepted)
 		}},
 		{"a repeated key gives the first order, and changes nothing", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			first := f.claim(p.shard, "ann", 2, "k")
-			p.codes(reserve(first), ledger.VerdictAccepted)
-			result := p.codes(reserve(f.claim(p.shard, "ann", 1, "k")), ledger.VerdictRepeated)
+			p.wantVerdicts(reserve(first), ledger.VerdictAccepted)
+			result := p.wantVerdicts(reserve(f.claim(p.shard, "ann", 1, "k")), ledger.VerdictRepeated)
 			if result.Verdicts[0].OrderNo != first.OrderNo || result.Free != 8 {
 				f.Errorf("%+v", result)
 			}
-			p.codes(reserve(f.claim(p.shard, "bob", 1, "k")), ledger.VerdictAccepted) // another's key
-			p.codes(reserve(f.claim(p.shard, "ann", 1, "K")), ledger.VerdictAccepted) // another key
+			p.wantVerdicts(reserve(f.claim(p.shard, "bob", 1, "k")), ledger.VerdictAccepted) // another's key
+			p.wantVerdicts(reserve(f.claim(p.shard, "ann", 1, "K")), ledger.VerdictAccepted) // another key
 			if got := f.read(p.shard); got.Marked != 4 || got.Orders != 3 {
 				f.Errorf("%+v", got)
 			}
@@ -105,35 +105,35 @@ func reserveStories() []story {
 		{"a delayed claim does not buy again after a release, because keys are kept", func(f *fixture) {
 			p := f.process(f.sale(10, 1))
 			first := f.claim(p.shard, "ann", 1, "k")
-			p.codes(reserve(first), ledger.VerdictAccepted)
-			p.codes(release(first), ledger.VerdictReleased)
-			result := p.codes(reserve(f.claim(p.shard, "ann", 1, "k")), ledger.VerdictRepeated)
+			p.wantVerdicts(reserve(first), ledger.VerdictAccepted)
+			p.wantVerdicts(release(first), ledger.VerdictReleased)
+			result := p.wantVerdicts(reserve(f.claim(p.shard, "ann", 1, "k")), ledger.VerdictRepeated)
 			if result.Verdicts[0].OrderNo != first.OrderNo || result.Free != 10 {
 				f.Errorf("%+v", result)
 			}
-			p.codes(reserve(f.claim(p.shard, "ann", 1, "other")), ledger.VerdictAccepted)
+			p.wantVerdicts(reserve(f.claim(p.shard, "ann", 1, "other")), ledger.VerdictAccepted)
 		}},
 		{"a key repeated within one batch returns the first order", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			first := f.claim(p.shard, "ann", 1, "k")
-			result := p.codes(reserve(first, f.claim(p.shard, "ann", 1, "k")), ledger.VerdictAccepted, ledger.VerdictRepeated)
+			result := p.wantVerdicts(reserve(first, f.claim(p.shard, "ann", 1, "k")), ledger.VerdictAccepted, ledger.VerdictRepeated)
 			if result.Verdicts[1].OrderNo != first.OrderNo || result.Free != 9 {
 				f.Errorf("%+v", result)
 			}
 		}},
 		{"a key of a refused claim is not known", func(f *fixture) {
 			p := f.process(f.sale(1, 5))
-			p.codes(reserve(f.claim(p.shard, "ann", 2, "k")), ledger.VerdictSoldOut)
-			p.codes(reserve(f.claim(p.shard, "ann", 1, "k")), ledger.VerdictAccepted)
+			p.wantVerdicts(reserve(f.claim(p.shard, "ann", 2, "k")), ledger.VerdictSoldOut)
+			p.wantVerdicts(reserve(f.claim(p.shard, "ann", 1, "k")), ledger.VerdictAccepted)
 		}},
 		{"the number of a live order is repeated, also within one batch", func(f *fixture) {
 			p := f.process(f.sale(10, 5))
 			claim := f.claim(p.shard, "ann", 1, "")
-			result := p.codes(reserve(claim, claim), ledger.VerdictAccepted, ledger.VerdictRepeated)
+			result := p.wantVerdicts(reserve(claim, claim), ledger.VerdictAccepted, ledger.VerdictRepeated)
 			if result.Verdicts[1].OrderNo != claim.OrderNo {
 				f.Errorf("%+v", result)
 			}
-			result = p.codes(reserve(claim), ledger.VerdictRepeated)
+			result = p.wantVerdicts(reserve(claim), ledger.VerdictRepeated)
 			if result.Verdicts[0].OrderNo != claim.OrderNo || result.Free != 9 {
 				f.Errorf("%+v", result)
 			}
@@ -141,25 +141,25 @@ func reserveStories() []story {
 		{"verdicts are checked in order: repeated, paused, limit, sold out", func(f *fixture) {
 			p := f.process(f.sale(1, 1))
 			first := f.claim(p.shard, "ann", 1, "k")
-			p.codes(reserve(first), ledger.VerdictAccepted)
+			p.wantVerdicts(reserve(first), ledger.VerdictAccepted)
 			over := func() ledger.Reserve {
 				return reserve(f.claim(p.shard, "ann", 1, "k"), f.claim(p.shard, "ann", 1, ""), f.claim(p.shard, "bob", 1, ""))
 			}
-			p.codes(over(), ledger.VerdictRepeated, ledger.VerdictOverLimit, ledger.VerdictSoldOut)
+			p.wantVerdicts(over(), ledger.VerdictRepeated, ledger.VerdictOverLimit, ledger.VerdictSoldOut)
 			f.state(p.shard, seckill.SalePaused)
-			p.codes(over(), ledger.VerdictRepeated, ledger.VerdictPaused, ledger.VerdictPaused)
+			p.wantVerdicts(over(), ledger.VerdictRepeated, ledger.VerdictPaused, ledger.VerdictPaused)
 			f.state(p.shard, seckill.SaleEnded)
-			p.codes(over(), ledger.VerdictRepeated, ledger.VerdictEnded, ledger.VerdictEnded)
+			p.wantVerdicts(over(), ledger.VerdictRepeated, ledger.VerdictEnded, ledger.VerdictEnded)
 		}},
 		{"shards of one product have their own stock and marks", func(f *fixture) {
 			left := f.sale(1, 1)
 			right := left
 			right.Index = 1
-			f.installed(right, 2, 1)
+			f.installAndOpen(right, 2, 1)
 			p, q := f.process(left), f.process(right)
-			p.codes(reserve(f.claim(left, home(left, 0), 1, "")), ledger.VerdictAccepted)
-			p.codes(reserve(f.claim(left, home(left, 1), 1, "")), ledger.VerdictSoldOut)
-			q.codes(reserve(f.claim(right, home(right, 0), 1, "")), ledger.VerdictAccepted)
+			p.wantVerdicts(reserve(f.claim(left, home(left, 0), 1, "")), ledger.VerdictAccepted)
+			p.wantVerdicts(reserve(f.claim(left, home(left, 1), 1, "")), ledger.VerdictSoldOut)
+			q.wantVerdicts(reserve(f.claim(right, home(right, 0), 1, "")), ledger.VerdictAccepted)
 			if l, r := f.read(left), f.read(right); l.Available != 0 || r.Available != 1 {
 				f.Errorf("left %+v, right %+v", l, r)
 			}
@@ -187,11 +187,11 @@ func outboxStories() []story {
 			shoe42 := f.sale(2, 2)
 			shard := f.product()
 			shard.Group, shard.Index, shard.Epoch = shoe42.Group, 1, 7
-			f.installed(shard, 3, 2)
+			f.installAndOpen(shard, 3, 2)
 			p := f.process(shard)
 			ann, bob := f.claim(shard, home(shard, 0), 2, "key 1"), f.claim(shard, home(shard, 1), 1, "")
 			w := reserve(ann, f.claim(shard, ann.Buyer, 1, ""), bob, f.claim(shard, home(shard, 2), 1, ""))
-			p.codes(w, ledger.VerdictAccepted, ledger.VerdictOverLimit, ledger.VerdictAccepted, ledger.VerdictSoldOut)
+			p.wantVerdicts(w, ledger.VerdictAccepted, ledger.VerdictOverLimit, ledger.VerdictAccepted, ledger.VerdictSoldOut)
 			got := f.entries(shard.Product, 1)[0].Entry
 			want := seckill.Entry{
 				ProductID: shard.Product, Group: shard.Group, Shard: 1, Epoch: 7, At: w.At, PriceCents: w.PriceCents,
@@ -212,16 +212,16 @@ func outboxStories() []story {
 			intact(f.product())
 			p := f.process(f.sale(9, 9))
 			intact(p.shard)
-			p.codes(reserve(f.claim(p.shard, "ann", 1, "")), ledger.VerdictAccepted)
+			p.wantVerdicts(reserve(f.claim(p.shard, "ann", 1, "")), ledger.VerdictAccepted)
 			intact(p.shard)
 			f.entries(p.shard.Product, 1)
 			intact(p.shard)
 		}},
 		{"a batch without an accepted claim makes no entry", func(f *fixture) {
 			p := f.process(f.sale(1, 1))
-			p.codes(reserve(f.claim(p.shard, "ann", 2, "")), ledger.VerdictOverLimit)
-			p.codes(reserve(f.claim(p.shard, "ann", 1, "k")), ledger.VerdictAccepted)
-			p.codes(reserve(f.claim(p.shard, "ann", 1, "k"), f.claim(p.shard, "bob", 1, "")), ledger.VerdictRepeated, ledger.VerdictSoldOut)
+			p.wantVerdicts(reserve(f.claim(p.shard, "ann", 2, "")), ledger.VerdictOverLimit)
+			p.wantVerdicts(reserve(f.claim(p.shard, "ann", 1, "k")), ledger.VerdictAccepted)
+			p.wantVerdicts(reserve(f.claim(p.shard, "ann", 1, "k"), f.claim(p.shard, "bob", 1, "")), ledger.VerdictRepeated, ledger.VerdictSoldOut)
 			f.entries(p.shard.Product, 1)
 		}},
 		{"entries come in the order of the batches", func(f *fixture) {
@@ -233,7 +233,7 @@ func outboxStories() []story {
 				p.do(reserve(claim))
 			}
 			var got []seckill.OrderNo
-			for _, d := range f.consume(p.shard.Product, 10) {
+			for _, d := range f.receiveAndAck(p.shard.Product, 10) {
 				got = append(got, d.Entry.Claims[0].OrderNo)
 			}
 			if !slices.Equal(got, want) {
@@ -282,13 +282,13 @@ func heldStories() []story {
 				f.Errorf("a missing shard holds %+v", got)
 			}
 			shoe43.Group = shoe42.Group
-			f.installed(shoe43, 10, 9)
+			f.installAndOpen(shoe43, 10, 9)
 			p, q := f.process(shoe42), f.process(shoe43)
 			first, second, third := f.claim(shoe42, "ann", 1, "k1"), f.claim(shoe42, "ann", 2, ""), f.claim(shoe42, "ann", 3, "k3")
 			p.do(reserve(first, second))
 			p.do(reserve(third, f.claim(shoe42, "bob", 1, "")))
 			q.do(reserve(f.claim(shoe43, "ann", 1, "")))
-			p.codes(release(second), ledger.VerdictReleased)
+			p.wantVerdicts(release(second), ledger.VerdictReleased)
 			got := held(f, shoe42, "ann")
 			if len(got) != 2 || got[0].OrderNo != third.OrderNo || got[0].Quantity != 3 || got[0].Key != "k3" ||
 				got[1].OrderNo != first.OrderNo || got[1].Quantity != 1 || got[1].Key != "k1" {
@@ -315,7 +315,7 @@ func heldStories() []story {
 			if got := held(f, p.shard, "ann"); len(got) != 1 || got[0].Entry.ProductID == 0 {
 				f.Errorf("after a delivery ann holds %+v", got)
 			}
-			f.consume(p.shard.Product, 1)
+			f.receiveAndAck(p.shard.Product, 1)
 			f.eventually("the acknowledged entry is gone from the holding", func() bool {
 				got := held(f, p.shard, "ann")
 				if len(got) != 1 {

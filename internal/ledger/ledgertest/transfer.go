@@ -8,7 +8,7 @@ func (f *fixture) pair(left, right int64) (donor, receiver *process) {
 	from := f.sale(left, 5)
 	to := from
 	to.Index = 1
-	f.installed(to, right, 5)
+	f.installAndOpen(to, right, 5)
 	return f.process(from), f.process(to)
 }
 
@@ -35,8 +35,8 @@ func (p *process) figures(want ledger.Figures) {
 	}
 }
 
-// lost expects that the write finds a loss: the shard closes, and no unit moves.
-func (p *process) lost(w ledger.Write) {
+// wantLost expects that the write finds a loss: the shard closes, and no unit moves.
+func (p *process) wantLost(w ledger.Write) {
 	p.Helper()
 	before := p.read(p.shard)
 	p.expect(ledger.OutcomeLost, p.last+1, p.last, w)
@@ -67,7 +67,7 @@ func transferStories() []story {
 			receiver.figures(ledger.Figures{Available: 4, Received: 4, In: []ledger.Transfer{said}})
 			donor.do(clear)
 			donor.figures(ledger.Figures{Allotted: 10, Available: 6, Sent: 4, LastOut: []ledger.Transfer{record}})
-			receiver.codes(reserve(f.claim(receiver.shard, home(receiver.shard, 0), 4, "")), ledger.VerdictAccepted)
+			receiver.wantVerdicts(reserve(f.claim(receiver.shard, home(receiver.shard, 0), 4, "")), ledger.VerdictAccepted)
 			donor.transfer(ledger.Debit{To: 1, N: 2, ID: 72, Units: 1}, ledger.Transfer{Peer: 1, N: 2, ID: 72, Units: 1})
 			receiver.transfer(ledger.Credit{From: 0, N: 2, ID: 72, Units: 1}, ledger.Transfer{Peer: 0, N: 2, ID: 72})
 		}},
@@ -110,7 +110,7 @@ func transferStories() []story {
 		}},
 		{"a credit with a number ahead is lost: the receiver forgot one", func(f *fixture) {
 			_, receiver := f.pair(10, 0)
-			receiver.lost(ledger.Credit{From: 0, N: 2, ID: 72, Units: 4})
+			receiver.wantLost(ledger.Credit{From: 0, N: 2, ID: 72, Units: 4})
 		}},
 		{"a repeated or late clear is ignored", func(f *fixture) {
 			donor, _ := f.pair(10, 0)
@@ -124,18 +124,18 @@ func transferStories() []story {
 		}},
 		{"a clear with a number ahead is lost: the donor forgot a debit", func(f *fixture) {
 			donor, _ := f.pair(10, 0)
-			donor.lost(clear)
+			donor.wantLost(clear)
 		}},
 		{"a clear with another id is lost: the donor forgot a debit and made another", func(f *fixture) {
 			donor, _ := f.pair(10, 0)
 			donor.do(debit)
-			donor.lost(ledger.Clear{To: 1, N: 1, ID: 99})
+			donor.wantLost(ledger.Clear{To: 1, N: 1, ID: 99})
 		}},
 		{"a clear with another id is lost, also after the record was cleared", func(f *fixture) {
 			donor, _ := f.pair(10, 0)
 			donor.do(debit)
 			donor.do(clear)
-			donor.lost(ledger.Clear{To: 1, N: 1, ID: 99})
+			donor.wantLost(ledger.Clear{To: 1, N: 1, ID: 99})
 		}},
 		{"both directions, and other peers, have their own numbers", func(f *fixture) {
 			left, right := f.pair(10, 10)
@@ -159,7 +159,7 @@ func transferStories() []story {
 			donor.do(debit)
 			next := receiver.shard
 			next.Epoch = 2
-			f.installed(next, 5, 5)
+			f.installAndOpen(next, 5, 5)
 			receiver.expect(ledger.OutcomeEpoch, 1, 0, credit)
 			if got := f.read(next); got.Available != 5 || got.Received != 0 {
 				f.Errorf("%+v", got)

@@ -19,7 +19,7 @@ func ackStories() []story {
 			a.leave()
 			b := f.join()
 			defer b.leave()
-			b.nothing()
+			b.wantNothing()
 			f.wantStats(product, queue.Stats{})
 		}},
 		{"each delivery has its own outcome", func(f *fixture) {
@@ -32,7 +32,7 @@ func ackStories() []story {
 			a.leave()
 			b := f.join()
 			defer b.leave()
-			f.same(b.receiveN(1), entries[1])
+			f.wantEntries(b.receiveN(1), entries[1])
 		}},
 		{"Ack is idempotent, and ignores unknown ids", func(f *fixture) {
 			product := f.product()
@@ -50,7 +50,7 @@ func ackStories() []story {
 			f.check(c.Ack(f.ctx(), nil, queue.ID{}), "ack of nothing")
 			f.wantStats(product, queue.Stats{Entries: 1, Reservations: 1, Oldest: entries[1].At})
 			c.nack(got[1])
-			f.same(c.receiveN(1), entries[1])
+			f.wantEntries(c.receiveN(1), entries[1])
 		}},
 		{"an Ack by a consumer that lost the entry to another counts", func(f *fixture) {
 			// The store has the entry, so any consumer may acknowledge it.
@@ -65,7 +65,7 @@ func ackStories() []story {
 			a.ack(got...)
 			f.wantStats(product, queue.Stats{})
 			b.nack(got...)
-			b.nothing()
+			b.wantNothing()
 		}},
 	}
 }
@@ -117,9 +117,9 @@ func witnessStories() []story {
 				f.Errorf("lost are %+v, not %+v and %+v", lost, ahead, impostor)
 			}
 			f.wantStats(product, queue.Stats{Entries: 2, Reservations: 2, Oldest: entries[0].At})
-			c.nothing() // still with its consumer
+			c.wantNothing() // still with its consumer
 			c.nack(got...)
-			f.same(c.receiveN(2), entries...)
+			f.wantEntries(c.receiveN(2), entries...)
 		}},
 		{"the queue remembers the highest witness of each stream, also after a restart", func(f *fixture) {
 			product := f.product()
@@ -254,7 +254,7 @@ func durableStories() []story {
 			d := f.join()
 			defer d.leave()
 			again := d.receiveN(2)
-			f.same(again, entries[1], entries[3])
+			f.wantEntries(again, entries[1], entries[3])
 			for i, first := range []queue.Delivery{got[1], got[3]} {
 				if again[i].ID != first.ID {
 					f.Errorf("%+v came back as %+v", first, again[i])
@@ -274,7 +274,7 @@ func durableStories() []story {
 			f.wantStats(product, queue.Stats{})
 			entry := f.publish(product, 1)
 			got := c.receiveN(1)
-			f.same(got, entry)
+			f.wantEntries(got, entry)
 			if got[0].ID.Seq <= before[1].ID.Seq && got[0].ID.Stream == before[1].ID.Stream {
 				f.Errorf("id %+v after %+v", got[0].ID, before[1].ID)
 			}

@@ -17,7 +17,7 @@ func deliverStories() []story {
 			c := f.join()
 			defer c.leave()
 			got := c.receiveN(1)
-			f.same(got, entry)
+			f.wantEntries(got, entry)
 			if got[0].ID.IsZero() {
 				f.Errorf("delivery %+v", got[0])
 			}
@@ -41,7 +41,7 @@ func deliverStories() []story {
 				got[p] = append(got[p], d)
 			}
 			for product, entries := range want {
-				f.same(got[product], entries...)
+				f.wantEntries(got[product], entries...)
 			}
 		}},
 		{"Receive waits for an entry", func(f *fixture) {
@@ -56,19 +56,19 @@ func deliverStories() []story {
 				came <- batch
 			}()
 			entry := f.publish(f.product(), 1)
-			f.same(<-came, entry)
+			f.wantEntries(<-came, entry)
 		}},
 		{"Receive returns the context's error if there was no entry", func(f *fixture) {
 			c := f.join()
 			defer c.leave()
-			c.nothing()
+			c.wantNothing()
 			ctx, cancel := context.WithCancel(f.ctx())
 			cancel()
 			if _, err := c.Receive(ctx, 10); !errors.Is(err, context.Canceled) {
 				f.Errorf("receive: %v", err)
 			}
 			entry := f.publish(f.product(), 1) // the cancelled Receive took nothing
-			f.same(c.receiveN(1), entry)
+			f.wantEntries(c.receiveN(1), entry)
 		}},
 		{"a batch has at most max claims, or one entry that alone has more", func(f *fixture) {
 			product := f.product()
@@ -88,7 +88,7 @@ func deliverStories() []story {
 				}
 				total += claims
 			}
-			c.nothing()
+			c.wantNothing()
 		}},
 		{"an entry is with one consumer at a time", func(f *fixture) {
 			product := f.product()
@@ -97,8 +97,8 @@ func deliverStories() []story {
 			defer other.leave()
 			defer holder.leave()
 			holder.receiveN(3)
-			other.nothing()
-			holder.nothing()
+			other.wantNothing()
+			holder.wantNothing()
 		}},
 		{"many consumers share the entries, each of which is delivered once", func(f *fixture) {
 			const consumers, entries = 4, 60
@@ -161,15 +161,15 @@ func handBackStories() []story {
 			a.ack(got[1])
 			a.nack(got[3], got[0])
 			again := b.receiveN(2)
-			f.same(again, entries[0], entries[3])
+			f.wantEntries(again, entries[0], entries[3])
 			for i, first := range []queue.Delivery{got[0], got[3]} {
 				if again[i].ID != first.ID {
 					f.Errorf("%+v came back as %+v", first, again[i])
 				}
 			}
-			b.nothing() // the third is still with a
+			b.wantNothing() // the third is still with a
 			a.nack(got[2])
-			f.same(a.receiveN(1), entries[2])
+			f.wantEntries(a.receiveN(1), entries[2])
 		}},
 		{"a Nack of unknown, acknowledged or foreign ids changes nothing", func(f *fixture) {
 			f.publishMany(f.product(), 2)
@@ -181,7 +181,7 @@ func handBackStories() []story {
 			unknown := got[0].ID
 			unknown.Seq += 1000
 			f.check(b.Nack(f.ctx(), []queue.ID{unknown, got[0].ID}), "nack")
-			b.nothing()
+			b.wantNothing()
 		}},
 		{"Close returns unacknowledged entries to the queue", func(f *fixture) {
 			entries := f.publishMany(f.product(), 3)
@@ -191,7 +191,7 @@ func handBackStories() []story {
 			a.ack(got[0])
 			a.leave()
 			again := b.receiveN(2)
-			f.same(again, entries[1], entries[2])
+			f.wantEntries(again, entries[1], entries[2])
 		}},
 		{"Close ends a Receive that waits in another goroutine", func(f *fixture) {
 			c := f.join()
@@ -207,7 +207,7 @@ func handBackStories() []story {
 			other := f.join()
 			defer other.leave()
 			entry := f.publish(f.product(), 1)
-			f.same(other.receiveN(1), entry)
+			f.wantEntries(other.receiveN(1), entry)
 		}},
 		{"a name may be used again after its consumer was closed", func(f *fixture) {
 			name := "queuetest-phoenix"
@@ -217,7 +217,7 @@ func handBackStories() []story {
 				c := &consumer{f, joined}
 				entry := f.publish(f.product(), 1)
 				got := c.receiveN(1)
-				f.same(got, entry)
+				f.wantEntries(got, entry)
 				c.ack(got...)
 				c.leave()
 			}
@@ -239,7 +239,7 @@ func handBackStories() []story {
 			defer cancel()
 			got, err := other.Receive(ctx, 10)
 			f.check(err, "receive")
-			f.same(got, entry)
+			f.wantEntries(got, entry)
 		}},
 		{"a live consumer keeps its entries without calls", func(f *fixture) {
 			if f.Mortal == nil {

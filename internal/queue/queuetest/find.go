@@ -27,9 +27,9 @@ func findStories() []story {
 				}
 			}
 			never := seckill.NewOrderNo(start, phone, 1<<40)
-			f.absent(phone, never)
-			f.absent(f.product(), first.Claims[0].OrderNo) // the order is of another product
-			f.absent(shoe, first.Claims[0].OrderNo)
+			f.wantNotFound(phone, never)
+			f.wantNotFound(f.product(), first.Claims[0].OrderNo) // the order is of another product
+			f.wantNotFound(shoe, first.Claims[0].OrderNo)
 
 			c := f.join()
 			defer c.leave()
@@ -38,7 +38,7 @@ func findStories() []story {
 					f.Errorf("%s is with a consumer and was not found", d.Entry.Claims[0].OrderNo)
 				}
 				c.ack(d)
-				f.absent(d.Entry.ProductID, d.Entry.Claims[0].OrderNo)
+				f.wantNotFound(d.Entry.ProductID, d.Entry.Claims[0].OrderNo)
 			}
 		}},
 		{"Find searches at most most entries", func(f *fixture) {
@@ -62,7 +62,7 @@ func findStories() []story {
 				Claims: []seckill.Claim{{OrderNo: seckill.NewOrderNo(start, product, 7), Buyer: "eve", Quantity: 1, Ref: string(no[:])}},
 			}
 			f.Publish(f.T, entry)
-			f.absent(product, no)
+			f.wantNotFound(product, no)
 			behind := f.publish(product, 1)
 			if _, found := f.find(product, behind.Claims[0].OrderNo, findMost); !found {
 				f.Error("what is behind it was not found")
@@ -72,7 +72,7 @@ func findStories() []story {
 			phone, shoe := f.product(), f.product()
 			want := []seckill.Entry{f.publish(phone, 1, 2), f.publish(phone, 3)}
 			f.publish(shoe, 1)
-			f.unacknowledged(phone, want...)
+			f.wantUnacknowledged(phone, want...)
 			c := f.join()
 			defer c.leave()
 			for _, d := range c.receiveN(3) {
@@ -80,13 +80,13 @@ func findStories() []story {
 					c.ack(d)
 				}
 			}
-			f.unacknowledged(phone, want...) // delivered, but not acknowledged
-			f.unacknowledged(shoe)
-			f.unacknowledged(f.product())
+			f.wantUnacknowledged(phone, want...) // delivered, but not acknowledged
+			f.wantUnacknowledged(shoe)
+			f.wantUnacknowledged(f.product())
 		}},
 		{"Unacknowledged reads any number of entries, in order", func(f *fixture) {
 			product := f.product()
-			f.unacknowledged(product, f.publishMany(product, 150)...)
+			f.wantUnacknowledged(product, f.publishMany(product, 150)...)
 		}},
 		{"Unacknowledged ends with the error of see", func(f *fixture) {
 			product := f.product()
@@ -100,8 +100,8 @@ func findStories() []story {
 	}
 }
 
-// unacknowledged compares the product's unacknowledged entries with those wanted.
-func (f *fixture) unacknowledged(product uint32, want ...seckill.Entry) {
+// wantUnacknowledged compares the product's unacknowledged entries with those wanted.
+func (f *fixture) wantUnacknowledged(product uint32, want ...seckill.Entry) {
 	f.Helper()
 	var got []seckill.Entry
 	err := f.Queue.Unacknowledged(f.ctx(), product, func(e seckill.Entry) error {
@@ -122,7 +122,7 @@ func (f *fixture) find(product uint32, no seckill.OrderNo, most int) (seckill.En
 	return entry, found
 }
 
-func (f *fixture) absent(product uint32, no seckill.OrderNo) {
+func (f *fixture) wantNotFound(product uint32, no seckill.OrderNo) {
 	f.Helper()
 	if entry, found := f.find(product, no, findMost); found {
 		f.Errorf("%s of product %d was found: %+v", no, product, entry)

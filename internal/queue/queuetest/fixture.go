@@ -174,8 +174,8 @@ func (c *consumer) receiveN(n int) []queue.Delivery {
 	return all
 }
 
-// nothing expects no delivery.
-func (c *consumer) nothing() {
+// wantNothing expects no delivery.
+func (c *consumer) wantNothing() {
 	c.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), quiet)
 	defer cancel()
@@ -207,8 +207,8 @@ func ids(deliveries []queue.Delivery) []queue.ID {
 	return all
 }
 
-// same expects exactly these entries in this order.
-func (f *fixture) same(got []queue.Delivery, want ...seckill.Entry) {
+// wantEntries expects exactly these entries in this order.
+func (f *fixture) wantEntries(got []queue.Delivery, want ...seckill.Entry) {
 	f.Helper()
 	if !slices.EqualFunc(got, want, func(d queue.Delivery, e seckill.Entry) bool {
 		a := d.Entry

@@ -10,7 +10,7 @@ import (
 )
 
 var directTests = []test{
-	{"an accepted claim is a pending order at the present price", byStore(soldOver)},
+	{"an accepted claim is a pending order at the present price", byStore(acceptedClaim)},
 	{"claims of a batch are decided in order, each after the ones before", byStore(soldBatch)},
 	{"a repeated claim returns the status of its order", byStore(soldAgain)},
 	{"a key of the ledger's order is repeated too", func(t *testing.T, s *suite) {
@@ -62,7 +62,7 @@ var directTests = []test{
 			wantCode(t, err, seckill.CodeBadRequest)
 		})
 	}},
-	{"CounterBuyers lists all buyers of a direct product, also those of dead orders", func(t *testing.T, s *suite) {
+	{"DirectBuyers lists all buyers of a direct product, also those of dead orders", func(t *testing.T, s *suite) {
 		p := s.preheated(t, direct, perUser(2))
 		s.buyFromStore(t, p, "live")
 		s.buyFromStore(t, p, "live")
@@ -147,7 +147,7 @@ func codes(result store.SellResult) []ledger.VerdictCode {
 	return all
 }
 
-func soldOver(t *testing.T, s *suite, open soldBy) {
+func acceptedClaim(t *testing.T, s *suite, open soldBy) {
 	p := open(t, perUser(3))
 	_, err := s.Store.PatchProduct(t.Context(), p.ID, store.ProductPatch{PriceCents: ptr(int64(777)), Name: ptr("Pot 锅")}, operator)
 	must(t, err)

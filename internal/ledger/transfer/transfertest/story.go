@@ -40,9 +40,9 @@ func (m *dyingWriter) Do(ctx context.Context, shard ledger.Shard, write ledger.W
 	return m.Writer.Do(ctx, shard, write)
 }
 
-// dieMoving runs a transfer of want units to shard to, by a process that dies after some
+// moveAndDie runs a transfer of want units to shard to, by a process that dies after some
 // writes.
-func (f *fixture) dieMoving(to int, want int64, writes int) {
+func (f *fixture) moveAndDie(to int, want int64, writes int) {
 	f.Helper()
 	mover := transfer.New(f.ledger, &dyingWriter{newLanes(f.ledger), writes}, rand.Uint64)
 	if _, err := mover.Bring(f.Context(), f.terms, f.survey(), to, want); !errors.Is(err, errKilled) {
@@ -91,7 +91,7 @@ func reserve(claim seckill.Claim) ledger.Reserve {
 	return ledger.Reserve{At: time.Now(), Name: "p", Currency: "CNY", Claims: []seckill.Claim{claim}}
 }
 
-func (f *fixture) giveBack(shard int, order ledger.ReleaseOrder) {
+func (f *fixture) release(shard int, order ledger.ReleaseOrder) {
 	f.Helper()
 	_, err := newLanes(f.ledger).Do(f.Context(), f.shard(shard), ledger.Release{Orders: []ledger.ReleaseOrder{order}})
 	f.must(err)
@@ -120,40 +120,40 @@ func bringStories() []story {
 	return []story{
 		{"half of the units of the richest shard is taken", []int64{0, 4, 10}, func(f *fixture) {
 			f.bring(0, 1, 5)
-			f.available(5, 4, 5)
+			f.wantAvailable(5, 4, 5)
 		}},
 		{"no less than the missing units is taken, from several shards if needed", []int64{1, 4, 6}, func(f *fixture) {
 			f.bring(0, 10, 10)
-			f.available(10, 1, 0)
+			f.wantAvailable(10, 1, 0)
 		}},
 		{"units that exist nowhere are not brought", []int64{0, 0, 1}, func(f *fixture) {
 			f.bring(0, 2, 1)
 			f.bring(0, 2, 1)
-			f.available(1, 0, 0)
+			f.wantAvailable(1, 0, 0)
 		}},
 		{"a transfer of a process that died after its debit is finished by another", []int64{0, 0, 9}, func(f *fixture) {
-			f.dieMoving(0, 9, upToDebit)
+			f.moveAndDie(0, 9, upToDebit)
 			f.bring(0, 1, 9)
-			f.available(9, 0, 0)
+			f.wantAvailable(9, 0, 0)
 		}},
 		{"a transfer of a process that died after its credit is finished without doubling units", []int64{0, 0, 9}, func(f *fixture) {
-			f.dieMoving(0, 9, upToCredit)
+			f.moveAndDie(0, 9, upToCredit)
 			f.bring(0, 1, 9)
-			f.available(9, 0, 0)
+			f.wantAvailable(9, 0, 0)
 		}},
 		{"units in transit of a dead process are found", []int64{0, 0, 9}, func(f *fixture) {
-			f.dieMoving(1, 9, upToDebit)
+			f.moveAndDie(1, 9, upToDebit)
 			f.bring(0, 3, 0)
 			f.bring(0, 3, 5)
-			f.available(5, 4, 0)
+			f.wantAvailable(5, 4, 0)
 		}},
 		{"a round of Finisher finishes open transfers", []int64{0, 8, 9, 0}, func(f *fixture) {
-			f.dieMoving(0, 9, upToDebit)
-			f.dieMoving(3, 8, upToCredit)
+			f.moveAndDie(0, 9, upToDebit)
+			f.moveAndDie(3, 8, upToCredit)
 			other := &seckill.Product{ID: f.terms.ID, Shards: 1, Epoch: 1}
 			finisher := transfer.Finisher{Mover: f.mover, Products: func() []*seckill.Product { return []*seckill.Product{other, f.terms} }}
 			f.must(finisher.Round(f.Context()))
-			f.available(9, 0, 0, 8)
+			f.wantAvailable(9, 0, 0, 8)
 			f.must(finisher.Round(f.Context()))
 		}},
 		{"a transfer by two processes at once happens once", []int64{0, 9}, func(f *fixture) {
@@ -164,16 +164,16 @@ func bringStories() []story {
 			if have != 0 {
 				f.Errorf("a late process says that %d units came", have)
 			}
-			f.available(9, 0)
+			f.wantAvailable(9, 0)
 		}},
 		{"units are gathered from everywhere", []int64{1, 2, 3, 4, 5}, func(f *fixture) {
-			f.dieMoving(3, 5, upToDebit)
+			f.moveAndDie(3, 5, upToDebit)
 			have, none, err := f.mover.Gather(f.Context(), f.terms, 0, 15)
 			f.must(err)
 			if have != 15 || none {
 				f.Errorf("gathered %d, none is %v", have, none)
 			}
-			f.available(15, 0, 0, 0, 0)
+			f.wantAvailable(15, 0, 0, 0, 0)
 			have, none, err = f.mover.Gather(f.Context(), f.terms, 1, 16)
 			f.must(err)
 			if have != 0 || !none {
@@ -197,7 +197,7 @@ func bringStories() []story {
 func proofStories() []story {
 	return []story{
 		{"units in transit count as unsold", []int64{0, 9}, func(f *fixture) {
-			f.dieMoving(0, 9, upToDebit)
+			f.moveAndDie(0, 9, upToDebit)
 			if free := f.survey().Free(); free != 9 {
 				f.Errorf("%d free, want 9", free)
 			}
@@ -224,7 +224,7 @@ func proofStories() []story {
 		{"a unit returned between the surveys invalidates the proof", []int64{1, 2}, func(f *fixture) {
 			order := f.sell(1, 2)
 			seen := f.survey()
-			f.giveBack(1, order)
+			f.release(1, order)
 			f.sell(1, 2)
 			f.proven(seen, false)
 		}},

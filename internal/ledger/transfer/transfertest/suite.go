@@ -81,8 +81,8 @@ func (f *fixture) must(err error) {
 	}
 }
 
-// available expects these free units on the shards, and none in transit.
-func (f *fixture) available(want ...int64) {
+// wantAvailable expects these free units on the shards, and none in transit.
+func (f *fixture) wantAvailable(want ...int64) {
 	f.Helper()
 	s := f.survey()
 	for i := range s.Shards {
