@@ -54,20 +54,30 @@ type LaneOptions struct {
 	CallTimeout time.Duration
 	// MaxAskBackoff bounds the pause between unanswered asks.
 	MaxAskBackoff time.Duration
-	// OnReply, if set, is called after the lane's calls with whether the ledger answered,
-	// whatever the answer. These calls are not reported:
+	// Listener, if set, hears how the lane's calls end.
+	Listener Listener
+}
+
+// Listener hears how calls of a lane end. The holder of the lane's turn calls it. It must not
+// block.
+type Listener interface {
+	// Replied is called after the lane's calls with whether the ledger answered, whatever the
+	// answer. These calls are not reported:
 	//   - a write without a reply in time, because the ask that follows tells more; but a write
 	//     that the ledger did not execute is reported,
 	//   - a bad call, and a call whose caller's context ended: they tell nothing about the
 	//     ledger.
-	//
-	// It is called by the holder of the lane's turn, and must not block.
-	OnReply func(answered bool)
-	// OnSettled, if set, gets the outcome of a write for which Do has returned ErrUnknown: its
-	// result, or the error. The next call that learns the outcome calls it, before that call
-	// writes.
-	OnSettled func(w Write, result Result, err error)
+	Replied(answered bool)
+	// Settled gets the outcome of a write for which Do has returned ErrUnknown: its result, or
+	// the error. The next call that learns the outcome calls it, before that call writes.
+	Settled(w Write, result Result, err error)
 }
+
+// deaf is the Listener of a lane that has none.
+type deaf struct{}
+
+func (deaf) Replied(bool)                 {}
+func (deaf) Settled(Write, Result, error) {}
 
 // Lane is a process's side of the numbered calls to one shard (protocol 1). It has one call in
 // flight. For two calls at a time use two lanes; to the ledger they are two processes.
@@ -86,8 +96,7 @@ type Lane struct {
 	process     ProcessID
 	callTimeout time.Duration
 	maxBackoff  time.Duration
-	onReply     func(answered bool)
-	onSettled   func(w Write, result Result, err error)
+	listener    Listener
 
 	seen     atomic.Uint64         // written by the holder of turn, read by Beat
 	finished atomic.Pointer[error] // set once
@@ -121,14 +130,11 @@ func NewLane(l Ledger, shard Shard, opt LaneOptions) *Lane {
 	if opt.MaxAskBackoff <= 0 {
 		opt.MaxAskBackoff = DefaultMaxAskBackoff
 	}
-	if opt.OnReply == nil {
-		opt.OnReply = func(bool) {}
-	}
-	if opt.OnSettled == nil {
-		opt.OnSettled = func(Write, Result, error) {}
+	if opt.Listener == nil {
+		opt.Listener = deaf{}
 	}
 	lane := &Lane{
-		ledger: l, shard: shard, callTimeout: opt.CallTimeout, maxBackoff: opt.MaxAskBackoff, onReply: opt.OnReply, onSettled: opt.OnSettled,
+		ledger: l, shard: shard, callTimeout: opt.CallTimeout, maxBackoff: opt.MaxAskBackoff, listener: opt.Listener,
 		turn: make(chan struct{}, 1), callEnd: func() {},
 	}
 	rand.Read(lane.process[:]) // never fails
@@ -261,7 +267,7 @@ func (l *Lane) send(ctx context.Context, w Write) (Result, error) {
 	if err != nil {
 		refused, late := errors.Is(err, ErrNotExecuted), call.Err() != nil
 		if (ask || refused || late) && !errors.Is(err, ErrBadCall) && ctx.Err() == nil {
-			l.onReply(false)
+			l.listener.Replied(false)
 		}
 		if !ask && refused {
 			l.sent-- // the ledger did not even change the record, so the number may be sent again
@@ -269,7 +275,7 @@ func (l *Lane) send(ctx context.Context, w Write) (Result, error) {
 		}
 		return Result{}, err
 	}
-	l.onReply(true)
+	l.listener.Replied(true)
 	return l.readReply(reply, ask)
 }
 
@@ -330,7 +336,7 @@ func (l *Lane) settleBefore(ctx context.Context) error {
 	result, err := l.settle(ctx, nil)
 	if w := l.unknown; w != nil && l.unsettled == 0 {
 		l.unknown = nil
-		l.onSettled(w, result, err)
+		l.listener.Settled(w, result, err)
 	}
 	return err
 }

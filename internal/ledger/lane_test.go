@@ -362,7 +362,13 @@ func TestLane_ReturnsWithinItsContextIfTheLedgerIsSilent(t *testing.T) {
 	})
 }
 
-func TestLane_OnReplyReportsWhetherTheLedgerAnswers(t *testing.T) {
+// replies lists whether the ledger answered.
+type replies []bool
+
+func (r *replies) Replied(answered bool)                            { *r = append(*r, answered) }
+func (r *replies) Settled(w ledger.Write, _ ledger.Result, _ error) {}
+
+func TestLane_ListenerHearsWhetherTheLedgerAnswers(t *testing.T) {
 	tests := map[string]struct {
 		steps []step
 		want  []bool
@@ -378,13 +384,13 @@ func TestLane_OnReplyReportsWhetherTheLedgerAnswers(t *testing.T) {
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			virtual.Test(t, func(t *testing.T) {
-				var told []bool
+				var told replies
 				lane := ledger.NewLane(&scripted{Ledger: reference(t), steps: tt.steps}, testShard, ledger.LaneOptions{
-					CallTimeout: time.Second, OnReply: func(answered bool) { told = append(told, answered) },
+					CallTimeout: time.Second, Listener: &told,
 				})
 				_, _ = lane.Do(context.Background(), reserveOne(1))
 				virtual.Sleep(time.Minute) // let late messages arrive
-				if !slices.Equal(told, tt.want) {
+				if !slices.Equal([]bool(told), tt.want) {
 					t.Errorf("told %v, want %v", told, tt.want)
 				}
 			})

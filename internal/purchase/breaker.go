@@ -40,9 +40,6 @@ type lease struct {
 
 // heard takes whether a call was answered.
 func (b *breaker) heard(answered bool) {
-	if answered && b.silent.Load() == 0 {
-		return // as nearly always
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {

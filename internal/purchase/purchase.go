@@ -240,12 +240,11 @@ func (s *Stage) newBatcher(g *group, on *sale.Sale, shard ledger.Shard) *batcher
 		b.supply = &supply{batcher: b}
 	}
 	lane := s.opt.Lane
-	lane.OnReply = b.breaker.heard
 	if lane.MaxAskBackoff <= 0 {
 		lane.MaxAskBackoff = maxAskBackoff
 	}
 	for k := range b.lanes {
-		lane.OnSettled = func(w ledger.Write, result ledger.Result, err error) { b.heardLate(&b.unheard[k], w, result, err) }
+		lane.Listener = laneListener{b, &b.unheard[k]}
 		b.lanes[k] = ledger.NewLane(s.ledger, shard, lane)
 	}
 	return b

@@ -60,12 +60,27 @@ func (b *batcher) isUnheard(no seckill.OrderNo) bool {
 	return false
 }
 
-// heardLate is told what became of a step of which the buyers heard busy. What it
-// accepted is remembered: its buyers find it by their keys.
-func (b *batcher) heardLate(from *unheard, w ledger.Write, result ledger.Result, err error) {
+// laneListener hears how the calls of one lane end.
+type laneListener struct {
+	batcher *batcher
+	unheard *unheard // of the lane
+}
+
+// Replied has the breaker count calls without an answer.
+func (l laneListener) Replied(answered bool) {
+	if answered && l.batcher.breaker.silent.Load() == 0 {
+		return // as nearly always
+	}
+	l.batcher.breaker.heard(answered)
+}
+
+// Settled remembers what a step accepted of which the buyers heard busy: they find
+// their orders by their keys.
+func (l laneListener) Settled(w ledger.Write, result ledger.Result, err error) {
+	b := l.batcher
 	if step, ok := w.(ledger.Reserve); ok && err == nil && b.sale.Hold(b.group.epoch) {
 		b.promised(&step, result.Verdicts, b.sale.Terms())
 		b.sale.Unhold()
 	}
-	from.settled()
+	l.unheard.settled()
 }

@@ -32,6 +32,7 @@ const (
 // Book holds the promises of one instance.
 type Book struct {
 	opt     BookOptions
+	room    int // claims that a stripe may have
 	stripes [stripes]stripe
 	next    atomic.Uint32
 	count   atomic.Int64
@@ -68,7 +69,11 @@ func NewBook(opt BookOptions) *Book {
 	if opt.Terms == nil {
 		opt.Terms = func(uint32) *seckill.Product { return nil }
 	}
-	return &Book{opt: opt, hand: make(chan struct{}, 1)}
+	b := &Book{opt: opt, room: opt.Most / stripes, hand: make(chan struct{}, 1)}
+	if opt.Journal != nil {
+		b.room = math.MaxInt
+	}
+	return b
 }
 
 // Len returns how many promises are remembered.
@@ -96,20 +101,12 @@ func (b *Book) keep(r *record) {
 	s.mu.Lock()
 	s.kept = append(s.kept, r)
 	s.claims += len(entry.Claims)
-	forgotten := s.trim(b.room())
+	forgotten := s.trim(b.room)
 	s.mu.Unlock()
 	b.count.Add(int64(len(entry.Claims) - forgotten))
 	if forgotten > 0 {
 		b.opt.OnForgotten(forgotten)
 	}
-}
-
-// room returns how many claims a stripe may have.
-func (b *Book) room() int {
-	if b.opt.Journal != nil {
-		return math.MaxInt
-	}
-	return b.opt.Most / stripes
 }
 
 // trim forgets the oldest records above the bound, but never the newest one.
@@ -170,7 +167,7 @@ func (b *Book) putBack(records []*record, had int) {
 		s.mu.Lock()
 		s.kept = append(back[i], s.kept...)
 		s.claims += countClaims(back[i])
-		forgotten += s.trim(b.room())
+		forgotten += s.trim(b.room)
 		s.mu.Unlock()
 	}
 	b.count.Add(int64(left - had - forgotten))

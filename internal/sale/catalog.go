@@ -36,6 +36,8 @@ const (
 // Sale is one product as this instance sees it. Terms are replaced whole; the
 // flags beside them are atomic, so that the hot path takes no lock.
 type Sale struct {
+	underway // calls that may be selling now
+
 	ID        uint32
 	catalog   *Catalog
 	terms     atomic.Pointer[seckill.Product]
@@ -43,7 +45,6 @@ type Sale struct {
 	calm      atomic.Pointer[calm] // nil unless the product is due for a rebuild
 	empty     flag                 // of which everybody may be told
 	flag      flag                 // by which people are turned away
-	calls     underway
 	accepted  atomic.Int64
 	refused   [seckill.CodeCount]atomic.Int64 // by seckill.Code.Index
 	// Encoded is owned by the shop's API: the product as it is sent to shoppers.

@@ -107,7 +107,7 @@ func (s *Sale) raise(asked time.Time, life time.Duration) {
 		return
 	}
 	s.catalog.Peers.CatchUp(s, func() {
-		s.calls.after(func() { s.flag.raise(asked, until) })
+		s.after(func() { s.flag.raise(asked, until) })
 	})
 }
 

@@ -16,7 +16,9 @@ type underway struct {
 	until   uint64
 }
 
-func (u *underway) begin() uint64 {
+// Begin says that a call begins which may sell, and gives the number under which
+// it ends.
+func (u *underway) Begin() (call uint64) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.last++
@@ -24,7 +26,8 @@ func (u *underway) begin() uint64 {
 	return u.last
 }
 
-func (u *underway) end(call uint64) {
+// End says that everybody is remembered to whom the call may have sold.
+func (u *underway) End(call uint64) {
 	u.mu.Lock()
 	if i := slices.Index(u.open, call); i >= 0 {
 		u.open = slices.Delete(u.open, i, i+1)
@@ -54,10 +57,3 @@ func (u *underway) after(do func()) {
 	u.mu.Unlock()
 	do()
 }
-
-// Begin says that a call begins which may sell, and gives the number under which
-// it ends.
-func (s *Sale) Begin() (call uint64) { return s.calls.begin() }
-
-// End says that everybody is remembered to whom the call may have sold.
-func (s *Sale) End(call uint64) { s.calls.end(call) }

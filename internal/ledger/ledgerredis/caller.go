@@ -10,7 +10,6 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
 )
 
@@ -108,18 +107,27 @@ func (c *caller) send(ctx context.Context, s *script, keys, args []string, whole
 		message rueidis.RedisMessage
 		err     error
 	}
-	got, ended := redisclient.Within(ctx, func() (a answer) {
+	answers := make(chan answer, 1)
+	go func() { // the client may return later than ctx ends: its pipeline is full, or its connection taken
+		var a answer
 		if wait {
 			a.message, a.err = c.sendAndWait(ctx, s, keys, args, whole)
 		} else {
 			a.message, a.err = c.client.Do(ctx, command(c.client.B(), s, keys, args, whole)).ToMessage()
 		}
-		return a
-	})
-	if !ended {
+		answers <- a
+	}()
+	select {
+	case a := <-answers:
+		return a.message, a.err
+	case <-ctx.Done():
+	}
+	select {
+	case a := <-answers: // came at the same instant
+		return a.message, a.err
+	default:
 		return rueidis.RedisMessage{}, fmt.Errorf("%w: %w", errGivenUp, ctx.Err())
 	}
-	return got.message, got.err
 }
 
 // command builds the call with the script's hash, or with the whole script, which the server
