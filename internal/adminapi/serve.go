@@ -154,7 +154,7 @@ func (rec *recorder) Unwrap() http.ResponseWriter { return rec.ResponseWriter }
 func (a *handler) observed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rec, began := &recorder{ResponseWriter: w, readWithin: a.AnswerTimeout}, time.Now()
-		w.Header().Set(api.RequestIDHeader, string(api.AppendRequestID(nil, []byte(r.Header.Get(api.RequestIDHeader)))))
+		w.Header().Set(seckill.RequestIDHeader, string(seckill.AppendRequestID(nil, []byte(r.Header.Get(seckill.RequestIDHeader)))))
 		if !r.ProtoAtLeast(1, 1) {
 			w.Header().Set("Connection", "close")
 		}
@@ -187,7 +187,7 @@ func (a *handler) panicked(rec *recorder, r *http.Request, v any) {
 }
 
 // requestID is the id that observed gave to the answer.
-func requestID(w http.ResponseWriter) string { return w.Header().Get(api.RequestIDHeader) }
+func requestID(w http.ResponseWriter) string { return w.Header().Get(seckill.RequestIDHeader) }
 
 // answered writes the access log. Neither headers nor the query stand in it:
 // one has the token, the other has buyers. Anybody who reaches the port chooses

@@ -108,7 +108,7 @@ func WriteProblemStatus(w http.ResponseWriter, status int, err error, lang secki
 
 func write(w http.ResponseWriter, status int, body []byte, retryAfter string, lang seckill.Lang) {
 	header := w.Header()
-	if id := header.Get(RequestIDHeader); id != "" {
+	if id := header.Get(seckill.RequestIDHeader); id != "" {
 		body = AppendWithID(nil, body, []byte(id))
 	}
 	header.Set("Content-Type", ProblemType)
@@ -164,4 +164,13 @@ func publicDetail(refusal *seckill.Error) string {
 		return ""
 	}
 	return alert.Clip(refusal.Detail)
+}
+
+// AppendWithID appends a problem document with the id of its request. The
+// document itself may be shared; it is not changed.
+func AppendWithID(to, document, id []byte) []byte {
+	to = append(to, document[:len(document)-1]...)
+	to = append(to, `,"request_id":"`...)
+	to = append(to, id...)
+	return append(to, `"}`...)
 }

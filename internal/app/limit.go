@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"seckill/internal/admission"
-	"seckill/internal/api"
 
 	"seckill/internal/shopapi"
 )
@@ -42,7 +41,7 @@ func (p *parts) buildLimits(door *admission.Doorkeeper, shop *shopapi.Options) (
 	if p.isShop {
 		p.metrics.Shops(p.shops.Load)
 	}
-	shop.Proxies, err = api.NewProxies(p.cfg.Shop.TrustedProxies)
+	shop.Proxies, err = admission.NewProxies(p.cfg.Shop.TrustedProxies)
 	return err
 }
 

@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"time"
 
+	"seckill/internal/admission"
 	"seckill/internal/alert"
 	"seckill/internal/api"
 )
@@ -22,7 +23,7 @@ const (
 // trusted proxies are many people's, and are bounded only in all.
 func (a *App) listenShop() (*api.Listener, error) {
 	shop := a.cfg.Shop
-	proxies, err := api.NewProxies(shop.TrustedProxies)
+	proxies, err := admission.NewProxies(shop.TrustedProxies)
 	if err != nil {
 		return nil, err
 	}

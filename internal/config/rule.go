@@ -12,7 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"seckill/internal/api"
+	"seckill/internal/admission"
 	"seckill/internal/auth"
 )
 
@@ -190,7 +190,7 @@ func networks() rule {
 		if len(list) > maxEntries {
 			return fmt.Errorf("must be at most %d networks, not %d", maxEntries, len(list))
 		}
-		_, err := api.NewProxies(list)
+		_, err := admission.NewProxies(list)
 		return err
 	})
 }

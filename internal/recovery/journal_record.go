@@ -7,7 +7,7 @@ import (
 	"hash/crc32"
 
 	"seckill"
-	"seckill/internal/queue"
+	"seckill/internal/ledger"
 )
 
 // A file is a header, records, and room that was never written (zeros). A record is
@@ -22,7 +22,7 @@ const (
 	magic = "SKPROMIS"
 	// The version of all entries of a file. Fields of later versions are
 	// skipped (package queue).
-	formatVersion = queue.Version
+	formatVersion = ledger.EntryVersion
 	recordHead    = 8
 	headerFixed   = len(magic) + 2 + 4
 	// maxRecord is above the largest step: 2,048 claims with texts of maximal
@@ -106,21 +106,21 @@ func readRecord(b []byte) (e seckill.Entry, rest []byte, err error) {
 // and the claims.
 func appendEntry(b []byte, e *seckill.Entry) []byte {
 	b = binary.BigEndian.AppendUint32(b, uint32(e.Limit))
-	b = binary.BigEndian.AppendUint32(b, uint32(queue.HeadBytes+len(e.Currency)+len(e.Name)))
-	b = queue.AppendHead(b, e)
+	b = binary.BigEndian.AppendUint32(b, uint32(ledger.HeadBytes+len(e.Currency)+len(e.Name)))
+	b = ledger.AppendHead(b, e)
 	for i := range e.Claims {
-		b = queue.AppendClaim(b, &e.Claims[i])
+		b = ledger.AppendClaim(b, &e.Claims[i])
 	}
 	return b
 }
 
 func readEntry(payload string) (seckill.Entry, error) {
-	d := queue.Decoder{B: payload}
+	d := ledger.Decoder{B: payload}
 	limit, head := int(d.Uint(4)), d.Take(int(d.Uint(4)))
-	e, err := queue.DecodeHead(head)
+	e, err := ledger.DecodeHead(head)
 	if err == nil {
 		e.Limit = limit
-		e.Claims, err = queue.DecodeClaims(d.B)
+		e.Claims, err = ledger.DecodeClaims(d.B)
 	}
 	if err != nil || len(e.Claims) == 0 {
 		return seckill.Entry{}, errContent

@@ -5,15 +5,15 @@ import (
 
 	"github.com/valyala/fasthttp"
 
-	"seckill/internal/api"
+	"seckill"
 )
 
 // What a page of another origin may do. A browser asks once and remembers it for
 // preflightLife, which is as long as the most patient one does.
 const (
 	corsMethods   = "GET, POST"
-	corsHeaders   = "Authorization, Content-Type, Idempotency-Key, Accept-Language, " + api.RequestIDHeader
-	corsExposed   = "Retry-After, Content-Language, " + api.RequestIDHeader
+	corsHeaders   = "Authorization, Content-Type, Idempotency-Key, Accept-Language, " + seckill.RequestIDHeader
+	corsExposed   = "Retry-After, Content-Language, " + seckill.RequestIDHeader
 	preflightLife = "7200"
 )
 

@@ -10,7 +10,6 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill/internal/admission"
-	"seckill/internal/api"
 	"seckill/internal/auth"
 )
 
@@ -205,7 +204,7 @@ func TestAForgerIsToldSoOnEveryRouteThatWantsAProof(t *testing.T) {
 func TestTheLimitCountsTheClientBehindTrustedProxies(t *testing.T) {
 	s, _ := hotServer(t)
 	var err error
-	if s.opt.Proxies, err = api.NewProxies([]string{"10.0.0.0/8"}); err != nil {
+	if s.opt.Proxies, err = admission.NewProxies([]string{"10.0.0.0/8"}); err != nil {
 		t.Fatal(err)
 	}
 	s.opt.Door.ByAddr = thin(t)

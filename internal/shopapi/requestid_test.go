@@ -12,6 +12,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"seckill"
 	"seckill/internal/alert"
 	"seckill/internal/api"
 )
@@ -25,7 +26,7 @@ func answeredWith(t *testing.T, s *Server, ctx *fasthttp.RequestCtx, status int)
 			t.Fatalf("%v: %s", err, body)
 		}
 	}
-	return string(ctx.Response.Header.Peek(api.RequestIDHeader)), doc
+	return string(ctx.Response.Header.Peek(seckill.RequestIDHeader)), doc
 }
 
 func TestRequestID_StandsInEveryAnswer(t *testing.T) {
@@ -33,12 +34,12 @@ func TestRequestID_StandsInEveryAnswer(t *testing.T) {
 	for _, sent := range []string{"", "from-the-proxy/1", "not \"well\" formed"} {
 		ctx := hotRequest(t, "buyer-1")
 		if sent != "" {
-			ctx.Request.Header.Set(api.RequestIDHeader, sent)
+			ctx.Request.Header.Set(seckill.RequestIDHeader, sent)
 		}
 		on.ClearSoldOut()
 		accepted, _ := answeredWith(t, s, ctx, fasthttp.StatusAccepted)
 		stranger := hotRequest(t, "stranger")
-		stranger.Request.Header.Set(api.RequestIDHeader, sent)
+		stranger.Request.Header.Set(seckill.RequestIDHeader, sent)
 		on.RaiseSoldOut(time.Now().Add(time.Hour))
 		refused, doc := answeredWith(t, s, stranger, fasthttp.StatusConflict)
 		if doc.RequestID != refused {

@@ -41,7 +41,7 @@ type Options struct {
 	Clock   *sale.Clock
 	Door    *admission.Doorkeeper
 	Rates   Rates
-	Proxies *api.Proxies // whose X-Forwarded-For is believed
+	Proxies *admission.Proxies // whose X-Forwarded-For is believed
 	Stage   *purchase.Stage
 	Orders  *order.Orders
 	// Challenges stand before purchase tokens.
@@ -152,9 +152,9 @@ func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
 // type says, and, where this port speaks TLS, that browsers insist on it from now
 // on.
 func (s *Server) guard(ctx *fasthttp.RequestCtx) {
-	var room [api.MaxRequestID]byte
+	var room [seckill.MaxRequestID]byte
 	h := &ctx.Response.Header
-	h.SetCanonical(requestIDName, api.AppendRequestID(room[:0], ctx.Request.Header.PeekBytes(requestIDName)))
+	h.SetCanonical(requestIDName, seckill.AppendRequestID(room[:0], ctx.Request.Header.PeekBytes(requestIDName)))
 	h.SetCanonical(nosniffName, nosniffValue)
 	if s.opt.TLS {
 		h.SetCanonical(insistName, insistValue)
@@ -165,7 +165,7 @@ func (s *Server) guard(ctx *fasthttp.RequestCtx) {
 func requestID(ctx *fasthttp.RequestCtx) []byte { return ctx.Response.Header.PeekBytes(requestIDName) }
 
 var (
-	requestIDName             = []byte(api.RequestIDHeader)
+	requestIDName             = []byte(seckill.RequestIDHeader)
 	nosniffName, nosniffValue = []byte("X-Content-Type-Options"), []byte("nosniff")
 	insistName, insistValue   = []byte("Strict-Transport-Security"), []byte("max-age=31536000")
 )

@@ -13,6 +13,7 @@ import (
 
 	"seckill"
 
+	"seckill/internal/ledger"
 	"seckill/internal/queue"
 )
 
@@ -141,7 +142,7 @@ func (c *consumer) read(ctx context.Context, max int) error {
 	}
 	calls := make([]queueCall, len(readings))
 	for i, r := range readings {
-		calls[i] = c.call(r.bucket, strconv.Itoa(r.count), strconv.Itoa(queue.Version))
+		calls[i] = c.call(r.bucket, strconv.Itoa(r.count), strconv.Itoa(ledger.EntryVersion))
 	}
 	results := c.queue.runOnce(ctx, receiveScript, calls...)
 
@@ -182,7 +183,7 @@ func (c *consumer) processReply(r reading, result rueidis.RedisResult) error {
 	if later > 0 {
 		c.schedule[r.bucket].due = now // the entries behind them need not wait
 		c.queue.logger.Warn("queue: entries of another format version wait for a worker that reads it: upgrade this one, or start one of that version",
-			"stream", streamName(r.bucket), "entries", later, "reads", queue.Version)
+			"stream", streamName(r.bucket), "entries", later, "reads", ledger.EntryVersion)
 	}
 	return nil
 }
@@ -209,7 +210,7 @@ func readRow(bucket int, row *rueidis.RedisMessage) (id queue.ID, fields map[str
 func (c *consumer) decodeArrival(a arrival, fields map[string]string) bool {
 	var err error
 	switch a.Entry, err = decodeEntry(fields["h"], fields["l"], fields["c"]); {
-	case errors.Is(err, queue.ErrVersion):
+	case errors.Is(err, ledger.ErrEntryVersion):
 		return false
 	case err != nil:
 		c.held.put(a.bucket, a.ID)
@@ -223,14 +224,14 @@ func (c *consumer) decodeArrival(a arrival, fields map[string]string) bool {
 
 // decodeEntry decodes an outbox entry from the fields of the stream: head, limit and claims.
 func decodeEntry(h, l, c string) (seckill.Entry, error) {
-	entry, err := queue.DecodeHead(h)
+	entry, err := ledger.DecodeHead(h)
 	if err != nil {
 		return seckill.Entry{}, fmt.Errorf("read an entry's head: %w", err)
 	}
 	if entry.Limit, err = strconv.Atoi(l); err != nil {
 		return seckill.Entry{}, fmt.Errorf("read an entry's limit: %w", err)
 	}
-	if entry.Claims, err = queue.DecodeClaims(c); err != nil {
+	if entry.Claims, err = ledger.DecodeClaims(c); err != nil {
 		return seckill.Entry{}, fmt.Errorf("read an entry's claims: %w", err)
 	}
 	return entry, nil

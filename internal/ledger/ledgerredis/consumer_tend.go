@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"seckill/internal/ledger"
 	"seckill/internal/queue"
 )
 
@@ -71,7 +72,7 @@ func (c *consumer) takeOver(ctx context.Context) ([]tended, error) {
 	dead := c.others.dead(time.Now())
 	c.died = false
 	c.mu.Unlock()
-	args := []string{strconv.FormatInt(forgetAfter.Milliseconds(), 10), strconv.Itoa(moveMost), strconv.Itoa(queue.Version), strconv.Itoa(len(dead))}
+	args := []string{strconv.FormatInt(forgetAfter.Milliseconds(), 10), strconv.Itoa(moveMost), strconv.Itoa(ledger.EntryVersion), strconv.Itoa(len(dead))}
 	args = append(args, dead...)
 	calls := make([]queueCall, buckets)
 	for bucket := range calls {

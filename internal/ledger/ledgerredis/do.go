@@ -11,7 +11,6 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
-	"seckill/internal/queue"
 )
 
 // noteBytes is the size of one claim's note, and of the tag. The group, 4 bytes, comes first.
@@ -84,19 +83,19 @@ func (l *Ledger) prepare(req *ledger.Request) (s *script, keys, args []string, e
 }
 
 func (l *Ledger) prepareReserve(shard ledger.Shard, w *ledger.Reserve, adopt bool, keys, args []string) (*script, []string, []string) {
-	size := queue.HeadBytes + 2*noteBytes + len(w.Currency) + len(w.Name)
+	size := ledger.HeadBytes + 2*noteBytes + len(w.Currency) + len(w.Name)
 	for i := range w.Claims {
 		c := &w.Claims[i]
-		size += queue.ClaimBytes + queue.NumberBytes + noteBytes + len(c.Key) + len(c.Buyer) + len(c.Ref)
+		size += ledger.ClaimBytes + ledger.NumberBytes + noteBytes + len(c.Key) + len(c.Buyer) + len(c.Ref)
 	}
 	// The four texts share one buffer, which is not changed afterwards.
-	b := queue.AppendHead(make([]byte, 0, size), &seckill.Entry{
+	b := ledger.AppendHead(make([]byte, 0, size), &seckill.Entry{
 		ProductID: shard.Product, Group: shard.Group, Shard: shard.Index, Epoch: shard.Epoch,
 		At: w.At, PriceCents: w.PriceCents, Currency: w.Currency, Name: w.Name,
 	})
 	head := len(b)
 	for i := range w.Claims {
-		b = queue.AppendClaim(b, &w.Claims[i])
+		b = ledger.AppendClaim(b, &w.Claims[i])
 	}
 	claims := len(b)
 	for i := range w.Claims {

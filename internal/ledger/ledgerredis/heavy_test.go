@@ -12,7 +12,6 @@ import (
 	"seckill"
 	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
-	"seckill/internal/queue"
 	"seckill/test/server"
 )
 
@@ -56,7 +55,7 @@ func newHeavy(t testing.TB, buyers, limit, live int) *heavy {
 				h.live = append(h.live, ledger.ReleaseOrder{OrderNo: c.OrderNo, Buyer: buyer})
 			}
 			mark = append(append(mark, generation...), 0, 0, 0, 0, 0, 0)
-			mark = queue.AppendOrder(mark, c.OrderNo, quantity, c.Key)
+			mark = ledger.AppendOrder(mark, c.OrderNo, quantity, c.Key)
 		}
 		h.buyers = append(h.buyers, buyer)
 		s.Must("HSET", h.ledger.keys.mark(h.shard), buyer, string(mark))

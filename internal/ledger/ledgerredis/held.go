@@ -8,7 +8,6 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
-	"seckill/internal/queue"
 )
 
 // maxEntries bounds the outbox entries that one step of Held reads.
@@ -25,7 +24,7 @@ type markedOrder struct {
 
 // decodeMark decodes a mark, oldest order first.
 func decodeMark(mark string) ([]markedOrder, error) {
-	d := queue.Decoder{B: mark}
+	d := ledger.Decoder{B: mark}
 	var orders []markedOrder
 	for d.Err == nil && len(d.B) > 0 {
 		o := markedOrder{generation: d.Take(4), seq: d.Uint(6)}

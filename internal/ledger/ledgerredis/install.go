@@ -13,7 +13,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"seckill/internal/ledger"
-	"seckill/internal/queue"
 )
 
 const (
@@ -132,7 +131,7 @@ func (in *installer) stageAll(ctx context.Context, marks iter.Seq2[ledger.Mark, 
 
 // appendMark encodes one mark to install (script/install_stage.lua).
 func appendMark(b []byte, m *ledger.Mark) []byte {
-	b = queue.AppendOrder(b, m.OrderNo, m.Quantity, m.Key)
+	b = ledger.AppendOrder(b, m.OrderNo, m.Quantity, m.Key)
 	return append(append(b, byte(len(m.Buyer))), m.Buyer...)
 }
 

@@ -11,7 +11,6 @@ import (
 	"seckill"
 	"seckill/internal/client/redisclient"
 	"seckill/internal/ledger"
-	"seckill/internal/queue"
 	"seckill/test/server"
 )
 
@@ -91,7 +90,7 @@ func TestMark_FieldsOfLaterVersionsAreSkippedAndKept(t *testing.T) {
 	r, s, _ := standalone(t, server.RedisOptions{})
 	a, b, c := r.claim("ann", "a"), r.claim("ann", ""), r.claim("ann", "c")
 	r.expect(ledger.OutcomeApplied, 1, 0, reserve(a, b))
-	marks, size := r.ledger.keys.mark(r.shard), 10+len(queue.AppendOrder(nil, a.OrderNo, 1, "a"))
+	marks, size := r.ledger.keys.mark(r.shard), 10+len(ledger.AppendOrder(nil, a.OrderNo, 1, "a"))
 	mark := s.Must("HGET", marks, "ann")
 	first, second := mark[:10]+later(mark[10:size]), mark[size:size+10]+later(mark[size+10:])
 	s.Must("HSET", marks, "ann", first+second)

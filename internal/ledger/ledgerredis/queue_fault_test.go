@@ -10,6 +10,7 @@ import (
 	"seckill"
 
 	"seckill/internal/client/redisclient"
+	"seckill/internal/ledger"
 	"seckill/internal/queue"
 	"seckill/test/server"
 )
@@ -62,7 +63,7 @@ func TestReceive_EntriesOfALostReplyAreDelivered(t *testing.T) {
 	c := r.join().(*consumer)
 	want := r.fill(1, 20)
 	// The reply is dropped, as when a connection breaks.
-	r.check(r.queue.run(r.ctx(), receiveScript, c.call(bucketOf(1, 0), "20", strconv.Itoa(queue.Version)))[0].Error(), "read")
+	r.check(r.queue.run(r.ctx(), receiveScript, c.call(bucketOf(1, 0), "20", strconv.Itoa(ledger.EntryVersion)))[0].Error(), "read")
 	r.wantEntries(r.receive(c, 20), want)
 }
 

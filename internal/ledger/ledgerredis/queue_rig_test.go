@@ -13,6 +13,7 @@ import (
 	"seckill"
 
 	"seckill/internal/client/redisclient"
+	"seckill/internal/ledger"
 	"seckill/internal/queue"
 	"seckill/test/server"
 )
@@ -95,10 +96,10 @@ func (r *queueRig) publish(e seckill.Entry) queue.ID {
 	r.made++
 	bucket := bucketOf(e.Group, e.Shard)
 	id := queue.ID{Stream: streamName(bucket), Seq: r.made, Tag: 1<<63 + r.made}
-	head := queue.AppendHead(nil, &e)
+	head := ledger.AppendHead(nil, &e)
 	var claims []byte
 	for i := range e.Claims {
-		claims = queue.AppendClaim(claims, &e.Claims[i])
+		claims = ledger.AppendClaim(claims, &e.Claims[i])
 	}
 	product, sums := strconv.FormatUint(uint64(e.ProductID), 10), r.queue.keys.queue(bucket)
 	r.send("HSET", sums, "seq", strconv.FormatUint(id.Seq, 10))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"seckill/internal/ledger"
 	"seckill/internal/queue"
 )
 
@@ -139,7 +140,7 @@ func addFigures(result rueidis.RedisResult, sum *queue.Stats) error {
 		return err
 	}
 	// The reader of the entry reports damage; figures ignore it.
-	if entry, err := queue.DecodeHead(head); (err == nil || errors.Is(err, queue.ErrVersion)) && (sum.Oldest.IsZero() || entry.At.Before(sum.Oldest)) {
+	if entry, err := ledger.DecodeHead(head); (err == nil || errors.Is(err, ledger.ErrEntryVersion)) && (sum.Oldest.IsZero() || entry.At.Before(sum.Oldest)) {
 		sum.Oldest = entry.At
 	}
 	return nil
@@ -163,7 +164,7 @@ func (q *outboxQueue) outboxStats(ctx context.Context) (OutboxStats, error) {
 	figures := OutboxStats{Entries: stats.Entries, Oldest: stats.Oldest}
 	calls := make([]queueCall, buckets)
 	for bucket := range calls {
-		calls[bucket] = queueCall{keys: []string{q.keys.out(bucket)}, args: []string{workerGroup, strconv.Itoa(queue.Version)}}
+		calls[bucket] = queueCall{keys: []string{q.keys.out(bucket)}, args: []string{workerGroup, strconv.Itoa(ledger.EntryVersion)}}
 	}
 	for bucket, result := range q.runBriefly(ctx, lengthScript, calls...) {
 		lengths, err := result.AsIntSlice()

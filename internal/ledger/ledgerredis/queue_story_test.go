@@ -16,6 +16,7 @@ import (
 
 	"seckill"
 
+	"seckill/internal/ledger"
 	"seckill/internal/queue"
 	testrig "seckill/test/rig"
 )
@@ -200,7 +201,7 @@ func TestReceive_UnreadableEntryIsReportedAndBlocksNoOther(t *testing.T) {
 	want := slices.Concat(first, last)
 	for range 2 { // the second time for its next consumer
 		r.wantEntries(r.receive(c, 2), want)
-		if _, err := c.Receive(r.ctx(), 10); !errors.Is(err, queue.ErrShort) {
+		if _, err := c.Receive(r.ctx(), 10); !errors.Is(err, ledger.ErrShort) {
 			t.Fatalf("receive: %v", err)
 		}
 		r.wantNothing(c)
@@ -221,7 +222,7 @@ func TestReceive_EntryOfAnotherVersionWaitsForItsReaders(t *testing.T) {
 	r.fill(1, 1)
 	bucket := bucketOf(1, 0)
 	at := time.Unix(1_800_000_000, 5).UTC()
-	h := queue.AppendHead(nil, &seckill.Entry{ProductID: 1, Group: 1, Epoch: 1, At: at})
+	h := ledger.AppendHead(nil, &seckill.Entry{ProductID: 1, Group: 1, Epoch: 1, At: at})
 	r.made++
 	newer := queue.ID{Stream: streamName(bucket), Seq: r.made, Tag: 7}
 	r.send("XADD", r.queue.keys.out(bucket), entryID(newer), "h", "\x09"+string(h[1:]), "v9", "unknown")
@@ -233,7 +234,7 @@ func TestReceive_EntryOfAnotherVersionWaitsForItsReaders(t *testing.T) {
 
 	passed := 0
 	err := r.queue.Unacknowledged(r.ctx(), 1, func(seckill.Entry) error { passed++; return nil })
-	if !errors.Is(err, queue.ErrVersion) || passed != 0 {
+	if !errors.Is(err, ledger.ErrEntryVersion) || passed != 0 {
 		t.Errorf("%d entries were passed: %v", passed, err)
 	}
 	stats, err := r.queue.outboxStats(r.ctx())

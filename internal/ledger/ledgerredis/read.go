@@ -11,7 +11,6 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
-	"seckill/internal/queue"
 )
 
 // Read reads one shard, whose figures are one hash. A key of another type counts as no shard. A
@@ -114,7 +113,7 @@ func addTransfer(f *ledger.Figures, kind, of, value string) error {
 	if err != nil {
 		return err
 	}
-	d := queue.Decoder{B: value}
+	d := ledger.Decoder{B: value}
 	t := ledger.Transfer{Peer: peer, N: d.Uint(8), ID: d.Uint(8), Units: int64(d.Uint(8))}
 	switch {
 	case kind == "in":

@@ -7,14 +7,13 @@ import (
 
 	"seckill"
 	"seckill/internal/ledger"
-	"seckill/internal/queue"
 )
 
 var errReply = errors.New("the ledger's reply cannot be read")
 
 // decodeReply decodes the reply of a numbered call (script/numbered.lua).
 func decodeReply(text string, w ledger.Write) (ledger.Reply, error) {
-	d := queue.Decoder{B: text}
+	d := ledger.Decoder{B: text}
 	reply := ledger.Reply{Outcome: ledger.Outcome(d.Byte()), Epoch: d.Uint(8)}
 	switch {
 	case reply.Outcome != ledger.OutcomeApplied:
@@ -34,9 +33,9 @@ func decodeReply(text string, w ledger.Write) (ledger.Reply, error) {
 
 // readKept decodes a kept verdict: the result, and the numbers of the claims if any was
 // accepted.
-func readKept(d *queue.Decoder) ledger.Kept {
+func readKept(d *ledger.Decoder) ledger.Kept {
 	kept := ledger.Kept{Number: d.Uint(8)}
-	verdict := queue.Decoder{B: d.Take(int(d.Uint(4)))}
+	verdict := ledger.Decoder{B: d.Take(int(d.Uint(4)))}
 	kept.Result = readResult(&verdict)
 	if numbers := verdict.B; numbers != "" {
 		for i := range kept.Result.Verdicts {
@@ -53,7 +52,7 @@ func readKept(d *queue.Decoder) ledger.Kept {
 
 // readResult decodes the result of a write (script/write.lua), without the numbers of accepted
 // claims.
-func readResult(d *queue.Decoder) ledger.Result {
+func readResult(d *ledger.Decoder) ledger.Result {
 	result := ledger.Result{Free: int64(d.Uint(8))}
 	if count := int(d.Uint(4)); count > 0 {
 		codes := d.Take(count)
@@ -68,14 +67,14 @@ func readResult(d *queue.Decoder) ledger.Result {
 	return result
 }
 
-func readVerdict(d *queue.Decoder, code ledger.VerdictCode) ledger.Verdict {
+func readVerdict(d *ledger.Decoder, code ledger.VerdictCode) ledger.Verdict {
 	v := ledger.Verdict{Code: code}
 	switch code {
 	case ledger.VerdictRepeated:
 		v.OrderNo = d.OrderNo()
 	case ledger.VerdictOverLimit:
-		held := d.Take(int(d.Uint(2)) * queue.NumberBytes)
-		for numbers := (queue.Decoder{B: held}); numbers.B != ""; {
+		held := d.Take(int(d.Uint(2)) * ledger.NumberBytes)
+		for numbers := (ledger.Decoder{B: held}); numbers.B != ""; {
 			v.Held = append(v.Held, numbers.OrderNo())
 		}
 		slices.SortFunc(v.Held, seckill.NewestFirst)

@@ -12,7 +12,7 @@
 // own. A header that a proxy does not set itself it passes on as the client
 // wrote it, and of two headers that disagree nobody could say which one that is.
 
-package api
+package admission
 
 import (
 	"bytes"
@@ -23,8 +23,8 @@ import (
 	"unsafe"
 )
 
-// header is the one that is read. It may stand on several lines.
-const header = "X-Forwarded-For"
+// forwardedFor is the header that is read. It may stand on several lines.
+const forwardedFor = "X-Forwarded-For"
 
 // AddressHeader gives the lines of a request's header of a name, in order.
 type AddressHeader interface {
@@ -96,7 +96,7 @@ func (p *Proxies) Client(peer netip.Addr, h AddressHeader) netip.Addr {
 	if !p.trusts(known) {
 		return known
 	}
-	lines := h.PeekAll(header)
+	lines := h.PeekAll(forwardedFor)
 	for i := len(lines) - 1; i >= 0; i-- {
 		for rest, more := lines[i], true; more; {
 			var hop []byte

@@ -1,6 +1,6 @@
 //go:build !laterformat
 
-package queue
+package ledger
 
 // Fields that a later version may append to a head, to an order in a mark, and to a claim. This
 // version has none. A build with the tag "laterformat" has some, and

@@ -1,4 +1,4 @@
-package api
+package seckill
 
 import (
 	"encoding/binary"
@@ -31,13 +31,4 @@ func isRequestID(text []byte) bool {
 		}
 	}
 	return len(text) > 0 && len(text) <= MaxRequestID
-}
-
-// AppendWithID appends a problem document with the id of its request. The
-// document itself may be shared; it is not changed.
-func AppendWithID(to, document, id []byte) []byte {
-	to = append(to, document[:len(document)-1]...)
-	to = append(to, `,"request_id":"`...)
-	to = append(to, id...)
-	return append(to, `"}`...)
 }

@@ -18,7 +18,7 @@
 // The version changes only if a reader of the old version would read wrong data. The head keeps
 // its meaning up to the time in every version.
 
-package queue
+package ledger
 
 import (
 	"cmp"
@@ -31,9 +31,9 @@ import (
 	"seckill"
 )
 
-// Version is the first byte of every head. A reader does not read other versions: a misread
+// EntryVersion is the first byte of every head. A reader does not read other versions: a misread
 // entry would become a wrong order.
-const Version = 1
+const EntryVersion = 1
 
 // Bounds of the fields of an entry, by their widths.
 const (
@@ -51,14 +51,14 @@ const (
 
 // The reasons why something cannot be read.
 var (
-	ErrShort   = errors.New("it ends early")
-	ErrTrail   = errors.New("it has bytes beyond its end")
-	ErrVersion = errors.New("its format is of another version")
+	ErrShort        = errors.New("it ends early")
+	ErrTrail        = errors.New("it has bytes beyond its end")
+	ErrEntryVersion = errors.New("its format is of another version")
 )
 
 // AppendHead appends the fields that all claims of an entry share, except the limit.
 func AppendHead(b []byte, e *seckill.Entry) []byte {
-	b = append(b, Version)
+	b = append(b, EntryVersion)
 	b = binary.BigEndian.AppendUint32(b, e.ProductID)
 	b = binary.BigEndian.AppendUint32(b, e.Group)
 	b = binary.BigEndian.AppendUint32(b, uint32(e.Shard))
@@ -94,7 +94,7 @@ func AppendOrder(b []byte, no seckill.OrderNo, quantity int, key string) []byte 
 }
 
 // DecodeHead decodes a head. If it has another version, it returns the fields that every
-// version has, and ErrVersion.
+// version has, and ErrEntryVersion.
 func DecodeHead(h string) (seckill.Entry, error) {
 	d := Decoder{B: h}
 	version := d.Byte()
@@ -102,8 +102,8 @@ func DecodeHead(h string) (seckill.Entry, error) {
 		ProductID: uint32(d.Uint(4)), Group: uint32(d.Uint(4)), Shard: int(d.Uint(4)), Epoch: d.Uint(8),
 		At: time.Unix(int64(d.Uint(8)), int64(d.Uint(4))).UTC(),
 	}
-	if h != "" && version != Version {
-		return entry, fmt.Errorf("%w: %d", ErrVersion, version)
+	if h != "" && version != EntryVersion {
+		return entry, fmt.Errorf("%w: %d", ErrEntryVersion, version)
 	}
 	entry.PriceCents, entry.Currency, entry.Name = int64(d.Uint(8)), d.Short(), d.Take(int(d.Uint(2)))
 	return entry, d.Err

@@ -1,4 +1,4 @@
-package queue
+package ledger
 
 import (
 	"encoding/binary"
@@ -89,7 +89,7 @@ func TestDecode_DamagedEntryIsAnError(t *testing.T) {
 	if _, err := DecodeClaims(c[:21] + "\xFF" + c[22:]); !errors.Is(err, ErrShort) {
 		t.Errorf("a key beyond its order: %v", err)
 	}
-	if _, err := DecodeHead("\x02"); !errors.Is(err, ErrVersion) {
+	if _, err := DecodeHead("\x02"); !errors.Is(err, ErrEntryVersion) {
 		t.Errorf("a head of version 2: %v", err)
 	}
 }
