@@ -18,9 +18,9 @@ import (
 const (
 	firstPause = 2 * time.Millisecond
 	maxPause   = 50 * time.Millisecond
-	// insistTimeout bounds one of many steps. All steps together may take minutes, but a server
+	// stepTimeout bounds one of many steps. All steps together may take minutes, but a server
 	// that is down must not cost that much.
-	insistTimeout = 10 * time.Second
+	stepTimeout = 10 * time.Second
 )
 
 var (
@@ -48,10 +48,10 @@ func (c *caller) runUnreplicated(ctx context.Context, s *script, keys, args []st
 	return c.run(ctx, s, keys, args, false)
 }
 
-// runUntilReply runs a script repeatedly until it gets a reply or insistTimeout has passed. The
+// runUntilReply runs a script repeatedly until it gets a reply or stepTimeout has passed. The
 // script must be safe to run twice or late.
 func (c *caller) runUntilReply(ctx context.Context, s *script, keys, args []string) (rueidis.RedisMessage, error) {
-	ctx, cancel := context.WithTimeout(ctx, insistTimeout)
+	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, maxPause) {
 		message, err := c.runReplicated(ctx, s, keys, args)
