@@ -15,7 +15,6 @@ import (
 // outboxQueue is the ledger's outbox as a queue.
 type outboxQueue Ledger
 
-// Consumer adds a worker.
 func (q *outboxQueue) Consumer(ctx context.Context, name string) (queue.Consumer, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -32,7 +31,6 @@ func (q *outboxQueue) Relay(ctx context.Context, name string) (queue.Consumer, e
 	return q.Consumer(ctx, name)
 }
 
-// Stats returns the figures of unacknowledged entries.
 func (q *outboxQueue) Stats(ctx context.Context, product uint32) (queue.Stats, error) {
 	if err := ctx.Err(); err != nil {
 		return queue.Stats{}, err
@@ -40,7 +38,6 @@ func (q *outboxQueue) Stats(ctx context.Context, product uint32) (queue.Stats, e
 	return q.outbox.stats(product), nil
 }
 
-// Waiting lists the products with unacknowledged entries.
 func (q *outboxQueue) Waiting(ctx context.Context) ([]uint32, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -48,7 +45,6 @@ func (q *outboxQueue) Waiting(ctx context.Context) ([]uint32, error) {
 	return q.outbox.waiting(), nil
 }
 
-// Find looks for an order in the product's oldest unacknowledged entries.
 func (q *outboxQueue) Find(ctx context.Context, product uint32, no seckill.OrderNo, most int) (seckill.Entry, bool, error) {
 	for entry, err := range q.oldest(ctx, product, most) {
 		if err != nil {
@@ -61,7 +57,6 @@ func (q *outboxQueue) Find(ctx context.Context, product uint32, no seckill.Order
 	return seckill.Entry{}, false, nil
 }
 
-// Unacknowledged reads the product's unacknowledged entries.
 func (q *outboxQueue) Unacknowledged(ctx context.Context, product uint32, see func(seckill.Entry) error) error {
 	for entry, err := range q.oldest(ctx, product, math.MaxInt) {
 		if err != nil {
@@ -97,7 +92,6 @@ type consumer struct {
 	inflight map[uint64]struct{}
 }
 
-// Receive waits for entries.
 func (c *consumer) Receive(ctx context.Context, max int) ([]queue.Delivery, error) {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -202,7 +196,6 @@ func (l *Ledger) hasWitness(witness queue.ID) (bool, error) {
 	return witness.Seq < l.witness.Seq && witness.Seq <= l.floor.Load(), nil
 }
 
-// Nack returns deliveries to the queue at once.
 func (c *consumer) Nack(ctx context.Context, ids []queue.ID) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -241,7 +234,6 @@ func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]queue.Stat
 	return states, nil
 }
 
-// Close removes the consumer and returns its unacknowledged entries to the queue.
 func (c *consumer) Close(context.Context) error {
 	c.ledger.outbox.leave(c)
 	return nil

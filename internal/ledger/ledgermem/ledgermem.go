@@ -170,7 +170,6 @@ func (l *Ledger) Do(ctx context.Context, req ledger.Request) (ledger.Reply, erro
 	return reply, nil
 }
 
-// Heartbeat processes the highest reply that each lane has received.
 func (l *Ledger) Heartbeat(ctx context.Context, beats []ledger.Beat) ([]ledger.Outcome, error) {
 	outcomes := make([]ledger.Outcome, len(beats))
 	err := l.submit(ctx, func(r *round) error {
@@ -185,12 +184,10 @@ func (l *Ledger) Heartbeat(ctx context.Context, beats []ledger.Beat) ([]ledger.O
 	return outcomes, nil
 }
 
-// Open opens the shard if it is of exactly this epoch.
 func (l *Ledger) Open(ctx context.Context, want ledger.Shard) (bool, error) {
 	return l.switchShard(ctx, "open", want, func(r *round, sh *shard) { r.setSwitch(sh, true, sh.state) })
 }
 
-// SetState pauses, resumes or ends the sale if the shard is of this epoch.
 func (l *Ledger) SetState(ctx context.Context, want ledger.Shard, state seckill.SaleState, version uint64) (bool, error) {
 	if state < seckill.SaleOpen || state > seckill.SaleEnded {
 		return false, fmt.Errorf("set state: %w", notExecuted(fmt.Errorf("%w: state %d", ledger.ErrBadCall, state)))
@@ -223,7 +220,6 @@ func checkInstruction(in *seckill.Instruction) error {
 	return nil
 }
 
-// Settle removes the instruction that has this id.
 func (l *Ledger) Settle(ctx context.Context, shard ledger.Shard, id string) error {
 	if err := l.submit(ctx, func(r *round) error { r.settle(shard, id); return nil }); err != nil {
 		return fmt.Errorf("settle an instruction: %w", err)
@@ -246,7 +242,6 @@ func (l *Ledger) switchShard(ctx context.Context, verb string, want ledger.Shard
 	return done, nil
 }
 
-// Close closes the shard if it is of this epoch or a lower one.
 func (l *Ledger) Close(ctx context.Context, shard ledger.Shard) error {
 	err := l.submit(ctx, func(r *round) error {
 		if sh := r.state.shards[keyOf(shard)]; sh != nil && sh.epoch <= shard.Epoch {
@@ -260,7 +255,6 @@ func (l *Ledger) Close(ctx context.Context, shard ledger.Shard) error {
 	return nil
 }
 
-// Read reads one shard atomically.
 func (l *Ledger) Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error) {
 	var f ledger.Figures
 	err := l.submit(ctx, func(r *round) error {
@@ -298,7 +292,6 @@ func (l *Ledger) Held(ctx context.Context, shard ledger.Shard, buyer string) ([]
 // Intact is always true, because the outbox index is built from the entries themselves.
 func (l *Ledger) Intact(context.Context, ledger.Shard) (bool, error) { return true, nil }
 
-// Now returns the time of the ledger's clock.
 func (l *Ledger) Now(context.Context) (time.Time, error) { return l.opt.Now(), nil }
 
 // Queue returns the outbox as a queue.

@@ -50,7 +50,6 @@ func (m *mark) size() int {
 	return 1 + len(*m.more)
 }
 
-// liveUnits returns the units of the live orders.
 func (m *mark) liveUnits() (units int64) {
 	for i := range m.size() {
 		units += int64(m.at(i).quantity)
@@ -58,7 +57,6 @@ func (m *mark) liveUnits() (units int64) {
 	return units
 }
 
-// returned returns the number of dead orders.
 func (m *mark) returned() (orders int) {
 	for i := range m.size() {
 		if !m.at(i).live() {

@@ -72,7 +72,6 @@ func (o *outbox) close() {
 	o.signal()
 }
 
-// publish makes committed entries available.
 func (o *outbox) publish(entries []item) {
 	if len(entries) == 0 {
 		return
@@ -116,7 +115,6 @@ func (o *outbox) pending(ids []queue.ID) (seqs []uint64) {
 	return seqs
 }
 
-// settle removes acknowledged entries.
 func (o *outbox) settle(seqs []uint64) {
 	if len(seqs) == 0 {
 		return

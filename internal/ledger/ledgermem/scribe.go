@@ -50,7 +50,6 @@ type round struct {
 	units  []int64 // scratch: their units
 }
 
-// nextSeq returns the number of the next row.
 func (r *round) nextSeq() uint64 { return r.base + uint64(len(r.rows)) + 1 }
 
 // lastSeq returns the number of the last row, committed or of this round.
@@ -171,7 +170,6 @@ func (l *Ledger) round(first *call) {
 	l.checkpointLongLog()
 }
 
-// nextCall returns a waiting call, or nil.
 func (l *Ledger) nextCall() *call {
 	select {
 	case c := <-l.calls:

@@ -29,7 +29,6 @@ func (q *outboxQueue) Lost(ctx context.Context, witnesses []queue.ID) ([]queue.I
 	return lost, nil
 }
 
-// HighestWitness returns the highest id that an acknowledgement has carried.
 func (q *outboxQueue) HighestWitness(ctx context.Context) ([]queue.ID, error) {
 	l := (*Ledger)(q)
 	var highest queue.ID

@@ -59,7 +59,6 @@ func newConsumer(q *outboxQueue, name string, relay bool) *consumer {
 	return c
 }
 
-// Receive waits for entries.
 func (c *consumer) Receive(ctx context.Context, max int) ([]queue.Delivery, error) {
 	c.setReceiving(true)
 	defer c.setReceiving(false)
@@ -224,7 +223,6 @@ func (c *consumer) tendInBackground() {
 	}
 }
 
-// Close removes the consumer and returns its unacknowledged entries to the queue.
 func (c *consumer) Close(ctx context.Context) error {
 	c.closed.Do(func() { close(c.closing) })
 	// A running round may still take entries.

@@ -106,7 +106,6 @@ func (q *outboxQueue) loggedLately(name string) bool {
 	return told
 }
 
-// Deaths returns how many other consumers were found dead.
 func (c *consumer) Deaths() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

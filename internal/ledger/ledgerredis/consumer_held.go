@@ -22,7 +22,6 @@ func (h *held) put(bucket int, id queue.ID) {
 	h[bucket][id.Seq] = id.Tag
 }
 
-// has reports whether the consumer has exactly this entry.
 func (h *held) has(bucket int, id queue.ID) bool {
 	tag, ok := h[bucket][id.Seq]
 	return ok && tag == id.Tag

@@ -57,7 +57,6 @@ func (c *consumer) Waits(ctx context.Context, of []queue.Delivery) ([]queue.Stat
 	return states, cmp.Or(errs[:]...)
 }
 
-// askBucket asks one bucket.
 func (c *consumer) askBucket(ctx context.Context, bucket int, all []int, of []queue.Delivery, states []queue.State) error {
 	var commands rueidis.Commands
 	var asked [][]int // per command, the indexes of its deliveries

@@ -205,7 +205,6 @@ func durabilityOf(ctx context.Context, node rueidis.Client) (Durability, error) 
 	return d, nil
 }
 
-// infoOf reads INFO.
 func infoOf(ctx context.Context, node rueidis.Client) (map[string]string, error) {
 	text, err := node.Do(ctx, node.B().Info().Build()).ToString()
 	if err != nil {

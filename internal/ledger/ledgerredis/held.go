@@ -34,7 +34,6 @@ func decodeMark(mark string) ([]markedOrder, error) {
 	return orders, d.Err
 }
 
-// Held lists the buyer's live orders of the product on the shard.
 func (l *Ledger) Held(ctx context.Context, shard ledger.Shard, buyer string) ([]ledger.Holding, error) {
 	bucket := bucketOf(shard.Group, shard.Index)
 	keys := []string{l.keys.shard(shard), l.keys.mark(shard), l.keys.out(bucket), l.keys.open(bucket, shard.Product)}

@@ -173,7 +173,6 @@ func (l *Ledger) Shutdown(ctx context.Context) error {
 	}
 }
 
-// Now returns the time of the server's clock.
 func (l *Ledger) Now(ctx context.Context) (time.Time, error) {
 	reply, err := l.call.runUnreplicated(ctx, nowScript, []string{l.keys.queue(0)}, nil)
 	if err != nil {

@@ -88,7 +88,6 @@ func (q *outboxQueue) places(ctx context.Context) ([]place, error) {
 	return all, nil
 }
 
-// Waiting lists the products with unacknowledged entries.
 func (q *outboxQueue) Waiting(ctx context.Context) ([]uint32, error) {
 	places, err := q.places(ctx)
 	if err != nil {
@@ -102,7 +101,6 @@ func (q *outboxQueue) Waiting(ctx context.Context) ([]uint32, error) {
 	return slices.Compact(products), nil
 }
 
-// addStats adds the figures of some places.
 func (q *outboxQueue) addStats(ctx context.Context, places []place, sum *queue.Stats) error {
 	calls := make([]queueCall, len(places))
 	for i, p := range places {

@@ -40,7 +40,6 @@ func (q *outboxQueue) Unacknowledged(ctx context.Context, product uint32, see fu
 	return errors.Join(unread...)
 }
 
-// Find looks for an order in the product's unacknowledged entries.
 func (q *outboxQueue) Find(ctx context.Context, product uint32, no seckill.OrderNo, most int) (seckill.Entry, bool, error) {
 	for _, bucket := range q.homes(product) {
 		looked := 0

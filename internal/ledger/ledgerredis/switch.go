@@ -85,7 +85,6 @@ func (l *Ledger) beat(ctx context.Context, beats []ledger.Beat, which []int, out
 	return nil
 }
 
-// Open opens the shard if it has exactly this epoch.
 func (l *Ledger) Open(ctx context.Context, shard ledger.Shard) (bool, error) {
 	ok, err := l.setFigure(ctx, openScript, shard)
 	if err != nil {
@@ -94,7 +93,6 @@ func (l *Ledger) Open(ctx context.Context, shard ledger.Shard) (bool, error) {
 	return ok, nil
 }
 
-// Close closes the shard if it has this epoch or a lower one.
 func (l *Ledger) Close(ctx context.Context, shard ledger.Shard) error {
 	if _, err := l.setFigure(ctx, closeScript, shard); err != nil {
 		return fmt.Errorf("close: %w", err)
@@ -102,7 +100,6 @@ func (l *Ledger) Close(ctx context.Context, shard ledger.Shard) error {
 	return nil
 }
 
-// SetState sets the state of the sale if the shard has exactly this epoch.
 func (l *Ledger) SetState(ctx context.Context, shard ledger.Shard, state seckill.SaleState, version uint64) (bool, error) {
 	ok, err := l.setFigure(ctx, stateScript, shard, decimal(uint64(state)), decimal(version))
 	if err != nil {
@@ -143,7 +140,6 @@ func (l *Ledger) instruct(ctx context.Context, shard ledger.Shard, in *seckill.I
 	return kept, nil
 }
 
-// Settle removes the instruction that has this id.
 func (l *Ledger) Settle(ctx context.Context, shard ledger.Shard, id string) error {
 	if _, err := l.setField(ctx, settleScript, shard, id); err != nil {
 		return fmt.Errorf("settle an instruction: %w", err)

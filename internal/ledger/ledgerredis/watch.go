@@ -86,7 +86,6 @@ func (w *watch) isDead(s *sighting, now time.Time) bool {
 	return s.looks >= heartbeatsPerSilence-1 && now.Sub(s.since) >= w.silence
 }
 
-// dead returns the dead consumers.
 func (w *watch) dead(now time.Time) (names []string) {
 	for name, s := range w.seen {
 		if w.isDead(s, now) {

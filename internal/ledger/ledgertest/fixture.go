@@ -249,7 +249,6 @@ func kept(reply ledger.Reply) []uint64 {
 	return numbers
 }
 
-// eventually polls until the condition holds.
 func (f *fixture) eventually(what string, holds func() bool) {
 	f.Helper()
 	ticker := time.NewTicker(pollStep)

@@ -75,7 +75,6 @@ func (m *Model) group(s ledger.Shard) []*modelShard {
 	return all
 }
 
-// Install replaces a shard over a lower epoch.
 func (m *Model) Install(a ledger.Allotment, marks []ledger.Mark) uint64 {
 	if there := m.at(a.Shard); there != nil && there.figures.Epoch >= a.Shard.Epoch {
 		return there.figures.Epoch
@@ -120,7 +119,6 @@ func (m *Model) marks(s ledger.Shard) (all []ledger.Mark) {
 	return all
 }
 
-// Open opens the shard if it has exactly this epoch.
 func (m *Model) Open(s ledger.Shard) bool {
 	shard := m.at(s)
 	if shard == nil || shard.figures.Epoch != s.Epoch {
@@ -130,14 +128,12 @@ func (m *Model) Open(s ledger.Shard) bool {
 	return true
 }
 
-// Close closes the shard if it has this epoch or a lower one.
 func (m *Model) Close(s ledger.Shard) {
 	if shard := m.at(s); shard != nil && shard.figures.Epoch <= s.Epoch {
 		shard.figures.Open = false
 	}
 }
 
-// SetState sets the sale's state on the shard if it has exactly this epoch.
 func (m *Model) SetState(s ledger.Shard, state seckill.SaleState, version uint64) bool {
 	shard := m.at(s)
 	if shard == nil || shard.figures.Epoch != s.Epoch {
@@ -161,14 +157,12 @@ func (m *Model) Instruct(s ledger.Shard, in seckill.Instruction) seckill.Instruc
 	return m.instructed(s)
 }
 
-// Settle removes the instruction with this id.
 func (m *Model) Settle(s ledger.Shard, id string) {
 	if m.instructed(s).ID == id {
 		delete(m.instructions, place{s.Product, s.Index})
 	}
 }
 
-// Read returns the shard's figures.
 func (m *Model) Read(s ledger.Shard) ledger.Figures {
 	shard := m.at(s)
 	if shard == nil {
@@ -204,7 +198,6 @@ func (m *Model) Held(s ledger.Shard, buyer string) []ledger.Holding {
 	return held
 }
 
-// Beat decides one beat of a heartbeat.
 func (m *Model) Beat(b ledger.Beat) ledger.Outcome {
 	shard := m.at(b.Shard)
 	switch {

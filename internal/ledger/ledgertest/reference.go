@@ -27,7 +27,6 @@ func NewReference() *Reference {
 // Queue returns the ledger's outbox as a queue.
 func (r *Reference) Queue() *ReferenceQueue { return r.queue }
 
-// Do performs one numbered call.
 func (r *Reference) Do(ctx context.Context, req ledger.Request) (ledger.Reply, error) {
 	if err := ctx.Err(); err != nil {
 		return ledger.Reply{}, err
@@ -45,7 +44,6 @@ func (r *Reference) Do(ctx context.Context, req ledger.Request) (ledger.Reply, e
 	return reply, nil
 }
 
-// Heartbeat processes the replies that lanes have received.
 func (r *Reference) Heartbeat(ctx context.Context, beats []ledger.Beat) ([]ledger.Outcome, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,7 +54,6 @@ func (r *Reference) Heartbeat(ctx context.Context, beats []ledger.Beat) ([]ledge
 	return outcomes, ctx.Err()
 }
 
-// Install replaces a shard over a lower epoch.
 func (r *Reference) Install(ctx context.Context, a ledger.Allotment, marks iter.Seq2[ledger.Mark, error]) (uint64, error) {
 	var all []ledger.Mark
 	if marks != nil {
@@ -75,14 +72,12 @@ func (r *Reference) Install(ctx context.Context, a ledger.Allotment, marks iter.
 	return r.model.Install(a, all), ctx.Err()
 }
 
-// Open opens the shard.
 func (r *Reference) Open(ctx context.Context, shard ledger.Shard) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.model.Open(shard), ctx.Err()
 }
 
-// Close closes the shard.
 func (r *Reference) Close(ctx context.Context, shard ledger.Shard) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,14 +85,12 @@ func (r *Reference) Close(ctx context.Context, shard ledger.Shard) error {
 	return ctx.Err()
 }
 
-// SetState sets the sale's state.
 func (r *Reference) SetState(ctx context.Context, shard ledger.Shard, state seckill.SaleState, version uint64) (bool, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.model.SetState(shard, state, version), ctx.Err()
 }
 
-// Instruct keeps an instruction.
 func (r *Reference) Instruct(ctx context.Context, shard ledger.Shard, in seckill.Instruction) (seckill.Instruction, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,7 +100,6 @@ func (r *Reference) Instruct(ctx context.Context, shard ledger.Shard, in seckill
 	return r.model.Instruct(shard, in), ctx.Err()
 }
 
-// Settle removes an instruction.
 func (r *Reference) Settle(ctx context.Context, shard ledger.Shard, id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -115,14 +107,12 @@ func (r *Reference) Settle(ctx context.Context, shard ledger.Shard, id string) e
 	return ctx.Err()
 }
 
-// Read reads one shard.
 func (r *Reference) Read(ctx context.Context, shard ledger.Shard) (ledger.Figures, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.model.Read(shard), ctx.Err()
 }
 
-// Held lists the live orders of the buyer's mark.
 func (r *Reference) Held(ctx context.Context, shard ledger.Shard, buyer string) ([]ledger.Holding, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,7 +123,6 @@ func (r *Reference) Held(ctx context.Context, shard ledger.Shard, buyer string) 
 	return held, ctx.Err()
 }
 
-// Audit counts the live orders of the marks.
 func (r *Reference) Audit(ctx context.Context, shard ledger.Shard) (ledger.Audit, error) {
 	read := func() (ledger.Figures, []ledger.Mark) {
 		r.mu.Lock()

@@ -77,17 +77,14 @@ func (q *ReferenceQueue) find(id queue.ID) *queued {
 	return nil
 }
 
-// Consumer adds a worker.
 func (q *ReferenceQueue) Consumer(ctx context.Context, _ string) (queue.Consumer, error) {
 	return &referenceConsumer{queue: q, closed: make(chan struct{})}, ctx.Err()
 }
 
-// Relay adds a consumer.
 func (q *ReferenceQueue) Relay(ctx context.Context, name string) (queue.Consumer, error) {
 	return q.Consumer(ctx, name)
 }
 
-// Unacknowledged calls see with the product's unacknowledged entries.
 func (q *ReferenceQueue) Unacknowledged(ctx context.Context, product uint32, see func(seckill.Entry) error) error {
 	q.mu.Lock()
 	var open []seckill.Entry
@@ -105,7 +102,6 @@ func (q *ReferenceQueue) Unacknowledged(ctx context.Context, product uint32, see
 	return ctx.Err()
 }
 
-// Waiting lists the products of unacknowledged entries.
 func (q *ReferenceQueue) Waiting(ctx context.Context) ([]uint32, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -118,7 +114,6 @@ func (q *ReferenceQueue) Waiting(ctx context.Context) ([]uint32, error) {
 	return products, ctx.Err()
 }
 
-// Find looks for an order in the product's oldest unacknowledged entries.
 func (q *ReferenceQueue) Find(ctx context.Context, product uint32, no seckill.OrderNo, most int) (entry seckill.Entry, found bool, err error) {
 	err = q.Unacknowledged(ctx, product, func(e seckill.Entry) error {
 		most--
@@ -133,7 +128,6 @@ func (q *ReferenceQueue) Find(ctx context.Context, product uint32, no seckill.Or
 	return entry, found, err
 }
 
-// Lost returns the witnesses that were never published.
 func (q *ReferenceQueue) Lost(ctx context.Context, witnesses []queue.ID) ([]queue.ID, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -146,7 +140,6 @@ func (q *ReferenceQueue) Lost(ctx context.Context, witnesses []queue.ID) ([]queu
 	return lost, ctx.Err()
 }
 
-// HighestWitness returns the highest id that an acknowledgement has carried.
 func (q *ReferenceQueue) HighestWitness(ctx context.Context) ([]queue.ID, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -156,7 +149,6 @@ func (q *ReferenceQueue) HighestWitness(ctx context.Context) ([]queue.ID, error)
 	return []queue.ID{q.highest}, ctx.Err()
 }
 
-// Stats returns one product's figures, or the sums of all.
 func (q *ReferenceQueue) Stats(ctx context.Context, product uint32) (queue.Stats, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -54,7 +54,6 @@ func waitStories() []story {
 	}
 }
 
-// joinRelay adds a relay.
 func (f *fixture) joinRelay() *consumer {
 	f.Helper()
 	c, err := f.Queue.Relay(f.ctx(), fmt.Sprint("queuetest-", f.suite.next.Add(1)))

@@ -101,7 +101,6 @@ func buyersSound(ctx context.Context, r *session, group uint32, most int64) (boo
 	return sum == 0 && within, err
 }
 
-// CheckBuyers compares the group's buyer records with its live orders and with the limit (I3).
 func (s *Store) CheckBuyers(ctx context.Context, group uint32, limit int) ([]store.Finding, error) {
 	return s.check(ctx, "check buyers", limit, func(ctx context.Context, r *session, f *findings) error {
 		owner, err := readProduct(ctx, r, group)
@@ -126,7 +125,6 @@ func (s *Store) CheckBuyers(ctx context.Context, group uint32, limit int) ([]sto
 	})
 }
 
-// RepairBuyers sets buyer records to the units of their live orders.
 func (s *Store) RepairBuyers(ctx context.Context, group uint32, limit int, actor store.Actor) (int, error) {
 	return changed(ctx, s, "repair", func(ctx context.Context, tx *session) (int, error) {
 		if err := lockRow(ctx, tx, group); err != nil {

@@ -10,7 +10,6 @@ import (
 	"seckill/internal/store"
 )
 
-// Confirm turns claims of one product into orders.
 func (s *Store) Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error) {
 	var outcomes []store.ConfirmOutcome
 	assume := len(req.Items) > 0

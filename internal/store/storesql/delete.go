@@ -62,7 +62,6 @@ var (
 	}
 )
 
-// BeginDelete begins the deletion of a test product.
 func (s *Store) BeginDelete(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error) {
 	return changed(ctx, s, "delete", func(ctx context.Context, tx *session) (seckill.Product, error) {
 		p, err := lockProduct(ctx, tx, id)
@@ -119,7 +118,6 @@ func checkDeletable(ctx context.Context, tx *session, p *seckill.Product) error 
 	return nil
 }
 
-// DeleteSome deletes a part of what a product has.
 func (s *Store) DeleteSome(ctx context.Context, id uint32) (orders int, done bool, err error) {
 	if s.dialect.batchedEvents {
 		if err := s.numberBatches(ctx, numberedBefore); err != nil {
@@ -149,7 +147,6 @@ func (s *Store) DeleteSome(ctx context.Context, id uint32) (orders int, done boo
 	return orders, done && err == nil, err
 }
 
-// Deleted reports whether a product was deleted or its deletion has begun.
 func (s *Store) Deleted(ctx context.Context, id uint32) (bool, error) {
 	var deleted int
 	err := s.read(ctx, "read deletion", func(ctx context.Context, r *session) error {

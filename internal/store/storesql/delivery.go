@@ -54,7 +54,6 @@ var (
 	}
 )
 
-// SettleDeliveries records deliveries and moves the cursor.
 func (s *Store) SettleDeliveries(ctx context.Context, sink string, term, cursor int64, done []store.Delivery) error {
 	rows := make([]any, 0, len(done)*s.dialect.settle.columns)
 	var keys []string
@@ -139,12 +138,10 @@ func anys[T any](values []T) []any {
 	return list
 }
 
-// DeliveredAfter lists events that have a delivery.
 func (s *Store) DeliveredAfter(ctx context.Context, sink string, after int64, limit int) ([]int64, error) {
 	return listed(ctx, s, "list deliveries", sqlDeliveredFrom, []any{sink, after, limit}, scanValue[int64])
 }
 
-// OpenKeys lists keys with an open delivery.
 func (s *Store) OpenKeys(ctx context.Context, sink string, keys []string) (open []string, err error) {
 	err = s.read(ctx, "list deliveries", func(ctx context.Context, r *session) error {
 		return r.queryRows(ctx, sqlOpenKeys, []any{sink}, unique(keys), appending(&open, scanValue[string]))
@@ -164,12 +161,10 @@ func (s *Store) listDeliveries(ctx context.Context, query string, args []any) ([
 	return listed(ctx, s, "list deliveries", query, args, scanDelivery)
 }
 
-// DeliveriesDue lists retrying deliveries.
 func (s *Store) DeliveriesDue(ctx context.Context, sink string, by time.Time, limit int) ([]store.Delivery, error) {
 	return s.listDeliveries(ctx, sqlDeliveriesDue, []any{sink, millis(by), limit})
 }
 
-// Deliveries lists the delivery log.
 func (s *Store) Deliveries(ctx context.Context, filter store.DeliveryFilter) ([]store.Delivery, error) {
 	var where conditions
 	where.add("sink = ?", filter.Sink)
@@ -193,7 +188,6 @@ func (s *Store) Deliveries(ctx context.Context, filter store.DeliveryFilter) ([]
 	return s.listDeliveries(ctx, sqlDeliveries+where.text()+order, where.with(filter.Limit))
 }
 
-// HastenDeliveries makes retrying deliveries due now.
 func (s *Store) HastenDeliveries(ctx context.Context, sink string, since time.Time) error {
 	return s.change(ctx, "hasten deliveries", func(ctx context.Context, tx *session) error {
 		now := millis(s.now())
@@ -206,7 +200,6 @@ func (s *Store) HastenDeliveries(ctx context.Context, sink string, since time.Ti
 	})
 }
 
-// SweepDeliveries deletes old rows of the delivery log.
 func (s *Store) SweepDeliveries(ctx context.Context, sink string, below int64, limit int) (swept int, err error) {
 	old, err := listed(ctx, s, "sweep deliveries", sqlSweepable, []any{sink, below, limit}, scanValue[int64])
 	if err != nil || len(old) == 0 {
@@ -233,7 +226,6 @@ func openDelivery(ctx context.Context, tx *session, sink string, event int64) (d
 	return d, nil
 }
 
-// RetryDelivery makes one delivery due now.
 func (s *Store) RetryDelivery(ctx context.Context, sink string, event int64, actor store.Actor) (d store.Delivery, err error) {
 	err = s.change(ctx, "retry delivery", func(ctx context.Context, tx *session) error {
 		now := s.now()
@@ -256,7 +248,6 @@ func sinkDetail(sink string, event int64) string {
 	return "sink " + sink + ", event " + strconv.FormatInt(event, 10)
 }
 
-// SkipDelivery gives up a delivery.
 func (s *Store) SkipDelivery(ctx context.Context, sink string, event int64, actor store.Actor) (d store.Delivery, err error) {
 	err = s.change(ctx, "skip delivery", func(ctx context.Context, tx *session) error {
 		now := s.now()
@@ -284,7 +275,6 @@ func (s *Store) SkipDelivery(ctx context.Context, sink string, event int64, acto
 	return d, err
 }
 
-// RetryDeliveries makes all failed and retrying deliveries of a sink due now.
 func (s *Store) RetryDeliveries(ctx context.Context, sink string, actor store.Actor) (int, error) {
 	return s.inParts(ctx, sink, "sink.retry", sqlRetryable, actor, func(ctx context.Context, tx *session, some part, now time.Time) error {
 		if _, err := tx.execRows(ctx, sqlRetryDeliveries, []any{millis(now), sink}, anys(some.events)); err != nil {
@@ -295,7 +285,6 @@ func (s *Store) RetryDeliveries(ctx context.Context, sink string, actor store.Ac
 	})
 }
 
-// SkipDeliveries gives up all failed deliveries of a sink.
 func (s *Store) SkipDeliveries(ctx context.Context, sink string, actor store.Actor) (int, error) {
 	return s.inParts(ctx, sink, "sink.skip", sqlSkippable, actor, func(ctx context.Context, tx *session, some part, now time.Time) error {
 		if _, err := tx.execRows(ctx, sqlSkipDeliveries, []any{sink}, anys(some.events)); err != nil {
@@ -305,7 +294,6 @@ func (s *Store) SkipDeliveries(ctx context.Context, sink string, actor store.Act
 	})
 }
 
-// part is a part of a sink's deliveries.
 type part struct {
 	events []int64
 	keys   []string

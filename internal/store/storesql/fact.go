@@ -84,7 +84,6 @@ func readFacts(ctx context.Context, tx *session, group uint32, claims []*seckill
 	return known, err
 }
 
-// readUnits reads the live units of buyers.
 func (known *facts) readUnits(ctx context.Context, tx *session, group uint32, buyers []any) error {
 	return tx.queryRows(ctx, sqlKnownUnits, []any{group}, buyers, func(row scanner) error {
 		var buyer string
@@ -95,7 +94,6 @@ func (known *facts) readUnits(ctx context.Context, tx *session, group uint32, bu
 	})
 }
 
-// readOrders reads the status of orders by number.
 func (known *facts) readOrders(ctx context.Context, tx *session, nos []any) error {
 	return tx.queryRows(ctx, sqlKnownOrders, nil, nos, func(row scanner) error {
 		var no seckill.OrderNo
@@ -106,7 +104,6 @@ func (known *facts) readOrders(ctx context.Context, tx *session, nos []any) erro
 	})
 }
 
-// claimsOf returns the claims of items.
 func claimsOf(items []store.Item) []*seckill.Claim {
 	claims := make([]*seckill.Claim, len(items))
 	for i := range items {
@@ -155,7 +152,6 @@ func (known *facts) hold(order *seckill.Order) {
 	}
 }
 
-// dropReservation drops the reservation of a parked claim that is decided now.
 func (known *facts) dropReservation(claim *seckill.Claim) {
 	held, waits := known.lettered[claim.OrderNo]
 	if !waits {

@@ -64,7 +64,6 @@ func (s *Store) AppendAudit(ctx context.Context, line store.AuditLine) error {
 	})
 }
 
-// Audit lists the audit, newest first.
 func (s *Store) Audit(ctx context.Context, filter store.AuditFilter) ([]store.AuditLine, error) {
 	query, args := s.dialect.pageOfAudit(&filter)
 	return listed(ctx, s, "list audit", query, args, func(row scanner, l *store.AuditLine) error {

@@ -25,7 +25,6 @@ func (c *conditions) text() string {
 	return strings.Join(c.texts, " AND ")
 }
 
-// exceptProducts leaves out rows of these products.
 func exceptProducts(ids []uint32) (others conditions) {
 	for _, id := range ids {
 		others.add("product_id <> ?", id)
@@ -33,7 +32,6 @@ func exceptProducts(ids []uint32) (others conditions) {
 	return others
 }
 
-// exceptParts leaves out rows of these shards.
 func exceptParts(parts []store.Part) (others conditions) {
 	for _, part := range parts {
 		others.add("NOT (product_id = ? AND shard = ?)", part.ProductID, part.Shard)

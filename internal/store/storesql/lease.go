@@ -26,7 +26,6 @@ const (
 // allows for instances whose clocks differ, and for a program of another version.
 const leaseAhead = 2
 
-// AcquireLease takes or renews a lease.
 func (s *Store) AcquireLease(ctx context.Context, name, holder string, ttl time.Duration) (has bool, err error) {
 	// Candidates for a lease ask often. This read saves them the write.
 	held, now := false, s.now()
@@ -64,7 +63,6 @@ func (s *Store) LeaseHolder(ctx context.Context, name string) (holder string, er
 	return holder, err
 }
 
-// ReleaseLease gives a lease back, if holder has it.
 func (s *Store) ReleaseLease(ctx context.Context, name, holder string) error {
 	return s.change(ctx, "lease", func(ctx context.Context, tx *session) error {
 		_, err := tx.exec(ctx, sqlReleaseLease, name, holder)

@@ -72,14 +72,12 @@ func oneLetter(ctx context.Context, r *session, query string, by any) (store.Let
 	return l, err
 }
 
-// LettersDue lists parked letters that are due.
 func (s *Store) LettersDue(ctx context.Context, limit int, except ...uint32) ([]store.Letter, error) {
 	others := exceptProducts(except)
 	args := concat([]any{millis(s.now())}, others.with(limit))
 	return listReadable(ctx, s, "list due letters", sqlLettersDue+others.text()+sqlLettersDueOrder, args, scanLetter)
 }
 
-// Letters lists letters by id.
 func (s *Store) Letters(ctx context.Context, filter store.LetterFilter) ([]store.Letter, error) {
 	query, args := s.dialect.pageOfLetters(&filter)
 	return listed(ctx, s, "list letters", query, args, scanLetter)
@@ -103,7 +101,6 @@ func (d *dialect) pageOfLetters(filter *store.LetterFilter) (string, []any) {
 	return sqlLettersBy + d.by(index) + where.text() + " ORDER BY id LIMIT ?", where.with(filter.Limit)
 }
 
-// LetterByOrder finds the letter of an order.
 func (s *Store) LetterByOrder(ctx context.Context, no seckill.OrderNo) (store.Letter, error) {
 	var l store.Letter
 	err := s.read(ctx, "read letter", func(ctx context.Context, r *session) (err error) {
@@ -144,7 +141,6 @@ func closeLetters(ctx context.Context, tx *session, product uint32, nos []any, n
 	return err
 }
 
-// LetterFailed counts one more attempt.
 func (s *Store) LetterFailed(ctx context.Context, id int64, reason string, delay time.Duration) error {
 	return s.change(ctx, "letter", func(ctx context.Context, tx *session) error {
 		now := s.now()
@@ -157,7 +153,6 @@ func (s *Store) LetterFailed(ctx context.Context, id int64, reason string, delay
 	})
 }
 
-// CloseLetter removes a letter whose claim was adopted.
 func (s *Store) CloseLetter(ctx context.Context, id int64, epoch uint64) error {
 	return s.change(ctx, "letter", func(ctx context.Context, tx *session) error {
 		_, err := tx.exec(ctx, sqlCloseAdopted, millis(s.now()), id, epoch)
@@ -165,7 +160,6 @@ func (s *Store) CloseLetter(ctx context.Context, id int64, epoch uint64) error {
 	})
 }
 
-// RetryLetter makes a letter due now, and its attempts start anew.
 func (s *Store) RetryLetter(ctx context.Context, id int64, actor store.Actor) (store.Letter, error) {
 	return changed(ctx, s, "letter", func(ctx context.Context, tx *session) (store.Letter, error) {
 		l, err := oneLetter(ctx, tx, sqlLetter, id)
@@ -181,7 +175,6 @@ func (s *Store) RetryLetter(ctx context.Context, id int64, actor store.Actor) (s
 	})
 }
 
-// DiscardLetter gives a letter up: its order fails.
 func (s *Store) DiscardLetter(ctx context.Context, id int64, actor store.Actor) (seckill.Order, error) {
 	return changed(ctx, s, "discard", func(ctx context.Context, tx *session) (order seckill.Order, err error) {
 		l, err := oneLetter(ctx, tx, sqlLetter, id)
@@ -200,7 +193,6 @@ func (s *Store) DiscardLetter(ctx context.Context, id int64, actor store.Actor) 
 	})
 }
 
-// DiscardDead discards old dead letters.
 func (s *Store) DiscardDead(ctx context.Context, age time.Duration, limit int) (int, error) {
 	count := 0
 	err := settleDue(ctx, s, &due[int64]{

@@ -40,7 +40,6 @@ const (
 		WHERE product_id = ? AND type = 'refund' AND status = 'failed' LIMIT ?`
 )
 
-// CheckMoney compares the product's orders with its payments (I8).
 func (s *Store) CheckMoney(ctx context.Context, id uint32, limit int) ([]store.Finding, error) {
 	walks := []struct {
 		query string

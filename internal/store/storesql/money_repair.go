@@ -16,7 +16,6 @@ const (
 		WHERE id = ? AND type = 'refund' AND status = 'failed'`
 )
 
-// RetryRefund makes a refund that was given up due now.
 func (s *Store) RetryRefund(ctx context.Context, id string, actor store.Actor) (store.Payment, error) {
 	return changed(ctx, s, "repay", func(ctx context.Context, tx *session) (store.Payment, error) {
 		row, found, err := selectOne(ctx, tx, sqlRefund, []any{id}, scanPayment)
@@ -44,7 +43,6 @@ func (s *Store) RetryRefund(ctx context.Context, id string, actor store.Actor) (
 	})
 }
 
-// RetryRefunds makes refunds of a product that were given up due now.
 func (s *Store) RetryRefunds(ctx context.Context, product uint32, limit int, actor store.Actor) (int, error) {
 	return changed(ctx, s, "repay", func(ctx context.Context, tx *session) (int, error) {
 		ids, err := selectAll(ctx, tx, sqlRefundsGivenUp, []any{product, limit}, scanValue[string])

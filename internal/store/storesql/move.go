@@ -122,7 +122,6 @@ func subtractUnits(ctx context.Context, tx *session, group uint32, units, buyers
 	return err
 }
 
-// Cancel cancels a pending order.
 func (s *Store) Cancel(ctx context.Context, no seckill.OrderNo, reason string, actor store.Actor) (seckill.Order, error) {
 	return changed(ctx, s, "cancel", func(ctx context.Context, tx *session) (seckill.Order, error) {
 		order, err := readOrder(ctx, tx, no.String())
@@ -140,7 +139,6 @@ func (s *Store) Cancel(ctx context.Context, no seckill.OrderNo, reason string, a
 	})
 }
 
-// Refund refunds a paid order and owes the refund.
 func (s *Store) Refund(ctx context.Context, no seckill.OrderNo, actor store.Actor) (seckill.Order, error) {
 	return changed(ctx, s, "refund", func(ctx context.Context, tx *session) (seckill.Order, error) {
 		order, err := readOrder(ctx, tx, no.String())
@@ -162,12 +160,10 @@ func (s *Store) Refund(ctx context.Context, no seckill.OrderNo, actor store.Acto
 	})
 }
 
-// Expire cancels pending orders whose pay_before has passed.
 func (s *Store) Expire(ctx context.Context, limit int) ([]seckill.Order, error) {
 	return s.expireListed(ctx, s.dueOrders, limit)
 }
 
-// ExpireOrders cancels those of the given orders whose pay_before has passed.
 func (s *Store) ExpireOrders(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error) {
 	sorted := slices.SortedFunc(slices.Values(nos), seckill.NewestFirst)
 	sorted = slices.Compact(sorted) // a number given twice would be cancelled twice
@@ -236,7 +232,6 @@ func (s *Store) expire(ctx context.Context, product uint32, listed []string) ([]
 	})
 }
 
-// WarnExpiring writes order.expiring for orders whose pay_before is near.
 func (s *Store) WarnExpiring(ctx context.Context, lead time.Duration, limit int) (int, error) {
 	return changed(ctx, s, "warn", func(ctx context.Context, tx *session) (int, error) {
 		now := s.now()

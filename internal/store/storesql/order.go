@@ -73,7 +73,6 @@ func insertArgs(args []any, o *seckill.Order, no string, owes owing, at int64) [
 	return append(args, nil, nil)
 }
 
-// Order reads one order.
 func (s *Store) Order(ctx context.Context, no seckill.OrderNo) (seckill.Order, error) {
 	var o seckill.Order
 	err := s.read(ctx, "read order", func(ctx context.Context, r *session) (err error) {
@@ -83,7 +82,6 @@ func (s *Store) Order(ctx context.Context, no seckill.OrderNo) (seckill.Order, e
 	return o, err
 }
 
-// PendingUntil returns the latest pay_before of the pending orders of products.
 func (s *Store) PendingUntil(ctx context.Context, products []uint32) (map[uint32]time.Time, error) {
 	until := make(map[uint32]time.Time)
 	err := s.read(ctx, "read the latest pay_before", func(ctx context.Context, r *session) error {
@@ -100,7 +98,6 @@ func (s *Store) PendingUntil(ctx context.Context, products []uint32) (map[uint32
 	return until, err
 }
 
-// OrdersByNo reads many orders.
 func (s *Store) OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error) {
 	args := make([]any, len(nos))
 	for i, no := range nos {
@@ -113,7 +110,6 @@ func (s *Store) OrdersByNo(ctx context.Context, nos []seckill.OrderNo) ([]seckil
 	return orders, err
 }
 
-// SearchOrders lists orders, newest first.
 func (s *Store) SearchOrders(ctx context.Context, filter store.OrderFilter) ([]seckill.Order, error) {
 	query, args := s.dialect.searchOrders(&filter)
 	return listed(ctx, s, "search orders", query, args, scanOrder)

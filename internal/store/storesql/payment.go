@@ -82,7 +82,6 @@ func (s *Store) listPayments(ctx context.Context, query string, args ...any) ([]
 	})
 }
 
-// RecordPayment writes authentic money, once.
 func (s *Store) RecordPayment(ctx context.Context, notice payment.Notice) (store.PaymentResult, error) {
 	if notice.Provider == "" || notice.TradeNo == "" || notice.AmountCents < 0 {
 		return 0, seckill.Errorf(seckill.CodeBadRequest, "a payment needs a provider, a trade number and an amount")
@@ -144,7 +143,6 @@ func (s *Store) recordPayment(ctx context.Context, tx *session, notice *payment.
 	return store.PaymentExcess, s.oweRefund(ctx, tx, &money, excess, now)
 }
 
-// payOrder sets a pending order to paid.
 func payOrder(ctx context.Context, tx *session, order *seckill.Order, now time.Time) error {
 	from := order.Status
 	if err := order.Pay(now); err != nil {
@@ -197,12 +195,10 @@ func (s *Store) oweApplied(ctx context.Context, tx *session, no string, now time
 	return s.oweRefund(ctx, tx, &applied[0], refundOperator, now)
 }
 
-// RefundsDue lists refunds that are due at the provider now.
 func (s *Store) RefundsDue(ctx context.Context, limit int) ([]store.Payment, error) {
 	return s.listPayments(ctx, sqlRefundsDue, millis(s.now()), limit)
 }
 
-// Payments lists payments and refunds, newest first.
 func (s *Store) Payments(ctx context.Context, filter store.PaymentFilter) ([]store.Payment, error) {
 	before, err := s.paymentBefore(ctx, filter.Before)
 	if err != nil {
@@ -271,7 +267,6 @@ func (d *dialect) pageOfPayments(filter *store.PaymentFilter, kind string, befor
 	return sqlPaymentsBy + d.by(index) + where.text() + " ORDER BY create_time DESC, id DESC LIMIT ?", where.with(filter.Limit)
 }
 
-// RefundDone settles a refund.
 func (s *Store) RefundDone(ctx context.Context, id string) error {
 	return s.changeRefund(ctx, id, func(ctx context.Context, tx *session) error {
 		now := s.now()
@@ -287,7 +282,6 @@ func (s *Store) RefundDone(ctx context.Context, id string) error {
 	})
 }
 
-// RefundFailed records a failed attempt.
 func (s *Store) RefundFailed(ctx context.Context, id, reason string, delay time.Duration) error {
 	return s.changeRefund(ctx, id, func(ctx context.Context, tx *session) error {
 		status, next := refundDue, any(millis(s.now().Add(delay)))

@@ -69,7 +69,6 @@ func (p *prepared) known(st statement, keep *sql.Stmt) *sql.Stmt {
 	return found
 }
 
-// close closes the statements.
 func (p *prepared) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -95,7 +95,6 @@ func (s *Store) lockToChange(ctx context.Context, tx *session, id uint32) (produ
 	return p, err
 }
 
-// Product reads one product.
 func (s *Store) Product(ctx context.Context, id uint32) (seckill.Product, error) {
 	var p productRow
 	err := s.read(ctx, "read product", func(ctx context.Context, r *session) (err error) {
@@ -105,12 +104,10 @@ func (s *Store) Product(ctx context.Context, id uint32) (seckill.Product, error)
 	return p.Product, err
 }
 
-// Products lists products by id.
 func (s *Store) Products(ctx context.Context, filter store.ProductFilter) ([]seckill.Product, error) {
 	return s.listProducts(ctx, sqlProducts, filter.After, filter.Limit)
 }
 
-// CurrentProducts lists the products that background duties look after.
 func (s *Store) CurrentProducts(ctx context.Context) ([]seckill.Product, error) {
 	return s.listProducts(ctx, sqlCurrentProducts, s.currentSince())
 }
@@ -127,7 +124,6 @@ func (s *Store) listProducts(ctx context.Context, query string, args ...any) ([]
 	})
 }
 
-// CreateProduct adds a product.
 func (s *Store) CreateProduct(ctx context.Context, p seckill.Product, actor store.Actor) (seckill.Product, error) {
 	if p.Group == 0 {
 		p.Group = p.ID
@@ -242,7 +238,6 @@ func checkGroup(ctx context.Context, tx *session, p *seckill.Product) error {
 	return err
 }
 
-// PatchProduct changes the fields that are set.
 func (s *Store) PatchProduct(ctx context.Context, id uint32, patch store.ProductPatch, actor store.Actor) (seckill.Product, error) {
 	return changed(ctx, s, "patch", func(ctx context.Context, tx *session) (seckill.Product, error) {
 		p, err := lockProduct(ctx, tx, id)
@@ -312,7 +307,6 @@ var stateActions = map[seckill.SaleState]string{
 	seckill.SaleOpen: "product.resume", seckill.SalePaused: "product.pause", seckill.SaleEnded: "product.end",
 }
 
-// SetState pauses, resumes or ends a sale.
 func (s *Store) SetState(ctx context.Context, id uint32, in seckill.Instruction) (seckill.Product, error) {
 	action, known := stateActions[in.State]
 	if !known {
@@ -370,7 +364,6 @@ func writeStateEvent(ctx context.Context, tx *session, p *productRow, now time.T
 	return writeSaleEvent(ctx, tx, p, seckill.EventSaleResumed, now)
 }
 
-// Announce writes sale.started or sale.ended once per product.
 func (s *Store) Announce(ctx context.Context, id uint32, kind seckill.EventKind) (wrote bool, err error) {
 	if kind != seckill.EventSaleStarted && kind != seckill.EventSaleEnded {
 		return false, seckill.Errorf(seckill.CodeBadRequest, "cannot announce %q", kind)
@@ -407,7 +400,6 @@ func announce(ctx context.Context, tx *session, p *productRow, kind seckill.Even
 	return true, writeCountedEvent(ctx, tx, p, kind, now)
 }
 
-// BeginRebuild sets the product to rebuilding.
 func (s *Store) BeginRebuild(ctx context.Context, id uint32, epoch uint64) error {
 	return s.change(ctx, "rebuilding", func(ctx context.Context, tx *session) error {
 		_, err := tx.exec(ctx, sqlBeginRebuild, id, epoch)
@@ -415,7 +407,6 @@ func (s *Store) BeginRebuild(ctx context.Context, id uint32, epoch uint64) error
 	})
 }
 
-// EndRebuild clears that.
 func (s *Store) EndRebuild(ctx context.Context, id uint32, epoch uint64) error {
 	return s.change(ctx, "rebuilding", func(ctx context.Context, tx *session) error {
 		p, err := s.lockToChange(ctx, tx, id)

@@ -23,7 +23,6 @@ const (
 	sqlCounted = `UPDATE tb_seckill_product SET uncounted = 0 WHERE id = ? AND uncounted = 1 AND ended_time < ?`
 )
 
-// Figures reads the product's figures in one snapshot.
 func (s *Store) Figures(ctx context.Context, id uint32) (store.Figures, error) {
 	var f store.Figures
 	err := s.snapshot(ctx, "read figures", func(ctx context.Context, r *session) error {
@@ -151,7 +150,6 @@ func (s *Store) SaveReconciliation(ctx context.Context, report store.Reconciliat
 	})
 }
 
-// Reconciliations lists reports, newest first.
 func (s *Store) Reconciliations(ctx context.Context, product uint32, before int64, limit int) ([]store.Reconciliation, error) {
 	query, args := s.dialect.pageOfReports(product, before, limit)
 	return listed(ctx, s, "list reports", query, args, func(row scanner, report *store.Reconciliation) error {
@@ -172,7 +170,6 @@ func (d *dialect) pageOfReports(product uint32, before int64, limit int) (string
 	return sqlReconciliations + d.by(index) + where.text() + " ORDER BY id DESC LIMIT ?", where.with(limit)
 }
 
-// UncountedEnds lists ended products without a report since the end.
 func (s *Store) UncountedEnds(ctx context.Context, limit int) ([]uint32, error) {
 	return listed(ctx, s, "list uncounted ends", sqlUncountedEnds, []any{limit}, scanValue[uint32])
 }

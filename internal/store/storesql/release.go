@@ -25,7 +25,6 @@ var sqlSettleReleases = list{
 	tail: `)`, columns: 2, row: `order_no = ? AND release_time + 0 = ?`, join: ` OR `,
 }
 
-// ReleasesDue lists owed releases, oldest first.
 func (s *Store) ReleasesDue(ctx context.Context, limit int, except ...store.Part) ([]store.Release, error) {
 	where := exceptParts(except)
 	return listReadable(ctx, s, "list releases", sqlReleasesDue+where.text()+sqlReleasesOrder, where.with(limit), scanRelease)
@@ -35,7 +34,6 @@ func scanRelease(row scanner, d *store.Release) error {
 	return row.Scan(orderNo{&d.OrderNo}, &d.Buyer, &d.ProductID, &d.Group, &d.Shard, &d.Epoch, millisTime{&d.Since})
 }
 
-// SettleReleases settles releases that are still owed as listed.
 func (s *Store) SettleReleases(ctx context.Context, done []store.Release) error {
 	if len(done) == 0 {
 		return nil
@@ -54,7 +52,6 @@ func (s *Store) SettleReleases(ctx context.Context, done []store.Release) error 
 	})
 }
 
-// Witness returns the highest confirmed id of each stream.
 func (s *Store) Witness(ctx context.Context) ([]queue.ID, error) {
 	return listed(ctx, s, "read witness", sqlWitness, nil, func(row scanner, id *queue.ID) error {
 		var tag int64

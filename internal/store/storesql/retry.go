@@ -49,7 +49,6 @@ func (n *tries) after(ctx context.Context, err error) error {
 	return nil
 }
 
-// pause waits for up to d.
 func pause(ctx context.Context, d time.Duration) error {
 	if err := background.Pause(ctx, rand.N(d)); err != nil {
 		return fmt.Errorf("%w: %w", store.ErrUnavailable, err)

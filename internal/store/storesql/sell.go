@@ -23,7 +23,6 @@ func sqlDirectBuyers(d *dialect) string {
 	return "SELECT user_id FROM tb_seckill_order" + d.by("ix_order_product_status") + "product_id = ? AND origin <> 0"
 }
 
-// Sell decides a batch of claims that the store sells.
 func (s *Store) Sell(ctx context.Context, req store.SellRequest) (store.SellResult, error) {
 	var result store.SellResult
 	err := s.change(ctx, "sell", func(ctx context.Context, tx *session) error {
@@ -62,7 +61,6 @@ func (s *Store) Sell(ctx context.Context, req store.SellRequest) (store.SellResu
 	return result, nil
 }
 
-// DirectBuyers calls each with the buyers of orders that the store sold.
 func (s *Store) DirectBuyers(ctx context.Context, product uint32, each func(buyer string) error) error {
 	return s.read(ctx, "list buyers", func(ctx context.Context, r *session) error {
 		return r.query(ctx, sqlDirectBuyers(r.dialect), []any{product}, func(row scanner) error {
@@ -139,7 +137,6 @@ func (s *Store) newDirectSale(ctx context.Context, tx *session, p *seckill.Produ
 	return c, nil
 }
 
-// decide decides the claims in order.
 func (c *directSale) decide(claims []seckill.Claim) error {
 	for i := range claims {
 		buyer := claims[i].Buyer

@@ -111,7 +111,6 @@ func (s *session) row(ctx context.Context, query string, args []any, dest ...any
 	return found, err
 }
 
-// selectAll reads the rows of a query.
 func selectAll[T any](ctx context.Context, r *session, query string, args []any, scan func(scanner, *T) error) ([]T, error) {
 	var found []T
 	err := r.query(ctx, query, args, appending(&found, scan))

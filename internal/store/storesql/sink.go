@@ -73,7 +73,6 @@ func (s *Store) readOpen(ctx context.Context, r *session, state *store.SinkState
 	})
 }
 
-// OpenSink creates the cursor of a sink.
 func (s *Store) OpenSink(ctx context.Context, name string, atEnd bool) (state store.SinkState, err error) {
 	if state, err = s.SinkState(ctx, name); !seckill.CodeNotFound.In(err) {
 		return state, err
@@ -97,7 +96,6 @@ func (s *Store) OpenSink(ctx context.Context, name string, atEnd bool) (state st
 	return s.SinkState(ctx, name)
 }
 
-// SinkState reads the state of one sink.
 func (s *Store) SinkState(ctx context.Context, name string) (state store.SinkState, err error) {
 	err = s.read(ctx, "read sink", func(ctx context.Context, r *session) (err error) {
 		state, err = s.sinkState(ctx, r, name, "")
@@ -106,7 +104,6 @@ func (s *Store) SinkState(ctx context.Context, name string) (state store.SinkSta
 	return state, err
 }
 
-// SinkCursor reads the state of one sink without its deliveries.
 func (s *Store) SinkCursor(ctx context.Context, name string) (state store.SinkState, err error) {
 	err = s.read(ctx, "read sink", func(ctx context.Context, r *session) (err error) {
 		state, err = s.sinkCursor(ctx, r, name, "")
@@ -115,7 +112,6 @@ func (s *Store) SinkCursor(ctx context.Context, name string) (state store.SinkSt
 	return state, err
 }
 
-// SinkStates lists all sinks.
 func (s *Store) SinkStates(ctx context.Context) (states []store.SinkState, err error) {
 	err = s.snapshot(ctx, "list sinks", func(ctx context.Context, r *session) error {
 		states, err = selectAll(ctx, r, sqlSinks, nil, scanSink)
@@ -148,7 +144,6 @@ func (s *Store) readAll(ctx context.Context, r *session, state *store.SinkState)
 	return err
 }
 
-// TakeSink begins a new term.
 func (s *Store) TakeSink(ctx context.Context, name string) (store.SinkState, error) {
 	return changed(ctx, s, "take sink", func(ctx context.Context, tx *session) (store.SinkState, error) {
 		state, err := s.sinkState(ctx, tx, name, tx.dialect.forUpdate)
@@ -161,7 +156,6 @@ func (s *Store) TakeSink(ctx context.Context, name string) (store.SinkState, err
 	})
 }
 
-// SetSinkDown records that a sink is down or up.
 func (s *Store) SetSinkDown(ctx context.Context, name string, term int64, down bool) error {
 	return s.change(ctx, "set sink down", func(ctx context.Context, tx *session) error {
 		var since any
@@ -176,7 +170,6 @@ func (s *Store) SetSinkDown(ctx context.Context, name string, term int64, down b
 	})
 }
 
-// FeedEnd returns the id of the last event.
 func (s *Store) FeedEnd(ctx context.Context) (end int64, err error) {
 	err = s.snapshot(ctx, "read the end of the feed", func(ctx context.Context, r *session) error {
 		if !s.dialect.batchedEvents {
@@ -194,7 +187,6 @@ func (s *Store) FeedEnd(ctx context.Context) (end int64, err error) {
 	return end, err
 }
 
-// ReplaySink moves the cursor back.
 func (s *Store) ReplaySink(ctx context.Context, sink string, after int64, actor store.Actor) (state store.SinkState, err error) {
 	err = s.change(ctx, "replay sink", func(ctx context.Context, tx *session) error {
 		if state, err = s.sinkState(ctx, tx, sink, tx.dialect.forUpdate); err != nil {
@@ -215,7 +207,6 @@ func (s *Store) ReplaySink(ctx context.Context, sink string, after int64, actor 
 	return state, err
 }
 
-// ForgetSink deletes a sink and its deliveries.
 func (s *Store) ForgetSink(ctx context.Context, sink string, actor store.Actor) (forgotten int, err error) {
 	for left := true; left; {
 		some := 0

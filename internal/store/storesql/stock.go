@@ -80,7 +80,6 @@ func readStockChange(ctx context.Context, r *session, id string) (c store.StockC
 	return selectOne(ctx, r, sqlStockChange, []any{id}, scanStockChange)
 }
 
-// BeginStockChange records an operator's change of stock.
 func (s *Store) BeginStockChange(ctx context.Context, change store.StockChange) (store.StockChange, error) {
 	if change.ID == "" || change.Delta == 0 {
 		return store.StockChange{}, seckill.Errorf(seckill.CodeBadRequest, "a stock change needs an id and a delta")
@@ -132,7 +131,6 @@ func (s *Store) beginStockChange(ctx context.Context, tx *session, change *store
 	return writeAudit(ctx, tx, now, change.Actor, "product.stock", p.ID, "", fmt.Sprintf(what, change.Delta, change.ID))
 }
 
-// writeStockChange records a new change.
 func writeStockChange(ctx context.Context, tx *session, c *store.StockChange) error {
 	var done time.Time
 	if c.Status == store.ChangeDone {
@@ -156,7 +154,6 @@ func operatorMove(ctx context.Context, tx *session, p *productRow, delta int64, 
 	return writeSaleEvent(ctx, tx, p, seckill.EventSaleBackInStock, now)
 }
 
-// StockChangesDue lists changes that are not done, oldest first.
 func (s *Store) StockChangesDue(ctx context.Context, limit int, except ...uint32) ([]store.StockChange, error) {
 	others := exceptProducts(except)
 	query := sqlStockChangesDue + others.text() + sqlStockChangesOrder
@@ -178,7 +175,6 @@ func (s *Store) openStockChange(ctx context.Context, id string, fn func(ctx cont
 	})
 }
 
-// FinishStockChange settles a change by the ledger's decision.
 func (s *Store) FinishStockChange(ctx context.Context, id string, epoch uint64, refused bool) (store.StockChange, error) {
 	return s.openStockChange(ctx, id, func(ctx context.Context, tx *session, c *store.StockChange) error {
 		now := s.now()
@@ -230,7 +226,6 @@ func removeUnits(ctx context.Context, tx *session, p *productRow, units int64, n
 	return store.ChangeDone, operatorMove(ctx, tx, p, -units, now)
 }
 
-// RestampStockChange moves an open down change to the present epoch.
 func (s *Store) RestampStockChange(ctx context.Context, id string) (store.StockChange, error) {
 	return s.openStockChange(ctx, id, func(ctx context.Context, tx *session, c *store.StockChange) error {
 		if c.Delta > 0 {

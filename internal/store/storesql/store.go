@@ -108,7 +108,6 @@ func Open(ctx context.Context, dsn string, opt Options) (*Store, error) {
 // Close waits for running calls and closes the database.
 func (s *Store) Close() error { return s.db.close() }
 
-// Now returns the store's time.
 func (s *Store) Now(ctx context.Context) (time.Time, error) {
 	ctx, cancel := bounded(ctx, s.opt.Timeout)
 	defer cancel()
@@ -120,7 +119,6 @@ func (s *Store) Now(ctx context.Context) (time.Time, error) {
 
 func (s *Store) now() time.Time { return s.db.now().UTC().Truncate(time.Millisecond) }
 
-// Ping reports whether the store can be read and written.
 func (s *Store) Ping(ctx context.Context) error {
 	ctx, cancel := bounded(ctx, s.opt.Timeout)
 	defer cancel()
@@ -130,7 +128,6 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Migrate brings the tables up to date.
 func (s *Store) Migrate(ctx context.Context) error {
 	ctx, cancel := bounded(ctx, migrateTimeout)
 	defer cancel()

@@ -19,7 +19,6 @@ const (
 		FROM tb_payment WHERE order_no = ? ORDER BY create_time, type, id`
 )
 
-// story collects lines.
 type story struct{ lines []store.StoryLine }
 
 func (st *story) add(at time.Time, kind, format string, args ...any) {
@@ -28,7 +27,6 @@ func (st *story) add(at time.Time, kind, format string, args ...any) {
 	}
 }
 
-// because appends a reason to a line.
 func because(what, reason string) string {
 	if reason == "" {
 		return what
@@ -36,7 +34,6 @@ func because(what, reason string) string {
 	return what + ": " + reason
 }
 
-// Story lists everything that happened to an order.
 func (s *Store) Story(ctx context.Context, no seckill.OrderNo) ([]store.StoryLine, error) {
 	var st story
 	err := s.snapshot(ctx, "read story", func(ctx context.Context, r *session) error {

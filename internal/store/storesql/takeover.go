@@ -42,7 +42,6 @@ const (
 // instanceKept is how long the row of a dead instance stays.
 const instanceKept = time.Hour
 
-// KeepInstance takes or renews the lease of an instance.
 func (s *Store) KeepInstance(ctx context.Context, instance store.Instance, ttl time.Duration) (shops int, lapsed bool, err error) {
 	err = s.change(ctx, "instance", func(ctx context.Context, tx *session) error {
 		now := s.now()
@@ -74,7 +73,6 @@ func addInstance(ctx context.Context, tx *session, instance store.Instance, unti
 	return err
 }
 
-// LeaveInstance ends the lease of an instance.
 func (s *Store) LeaveInstance(ctx context.Context, instance string) error {
 	return s.change(ctx, "instance", func(ctx context.Context, tx *session) error {
 		_, err := tx.exec(ctx, sqlRemoveInstance, instance)
@@ -82,7 +80,6 @@ func (s *Store) LeaveInstance(ctx context.Context, instance string) error {
 	})
 }
 
-// Instances lists the instances that have a lease.
 func (s *Store) Instances(ctx context.Context) ([]store.Instance, error) {
 	return listed(ctx, s, "list instances", sqlInstances, []any{millis(s.now())}, func(row scanner, one *store.Instance) (err error) {
 		var silent string
@@ -117,7 +114,6 @@ func splitIDs(text string) ([]uint32, error) {
 	return ids, nil
 }
 
-// TakeOver begins a takeover.
 func (s *Store) TakeOver(ctx context.Context, id uint32, seen uint64, actor store.Actor) (seckill.Product, error) {
 	return changed(ctx, s, "takeover", func(ctx context.Context, tx *session) (seckill.Product, error) {
 		p, err := s.lockToChange(ctx, tx, id)
@@ -150,7 +146,6 @@ func (s *Store) TakeOver(ctx context.Context, id uint32, seen uint64, actor stor
 	})
 }
 
-// Acknowledge records that an instance makes no promise below the given epoch any more.
 func (s *Store) Acknowledge(ctx context.Context, id uint32, epoch uint64, instance string) error {
 	return s.change(ctx, "acknowledge", func(ctx context.Context, tx *session) error {
 		if _, err := tx.exec(ctx, sqlForgetAck, id, instance, epoch); err != nil {
@@ -161,7 +156,6 @@ func (s *Store) Acknowledge(ctx context.Context, id uint32, epoch uint64, instan
 	})
 }
 
-// OpenStore completes a takeover.
 func (s *Store) OpenStore(ctx context.Context, id uint32, epoch uint64) (opened bool, err error) {
 	err = s.change(ctx, "open", func(ctx context.Context, tx *session) error {
 		p, err := s.lockToChange(ctx, tx, id)

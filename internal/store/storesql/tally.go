@@ -54,7 +54,6 @@ func tally(ctx context.Context, r *session, product uint32) (all seckill.Counted
 	return all, err
 }
 
-// Tally reads the figures of a product for operators.
 func (s *Store) Tally(ctx context.Context, id uint32) (store.Tally, error) {
 	var t store.Tally
 	err := s.snapshot(ctx, "read figures", func(ctx context.Context, r *session) error {
@@ -87,7 +86,6 @@ func wrongSums(ctx context.Context, r *session, product uint32) ([]wrongSum, err
 	})
 }
 
-// CheckTally compares the sums of a product with its orders.
 func (s *Store) CheckTally(ctx context.Context, id uint32) (found []store.Finding, err error) {
 	err = s.read(ctx, "check sums", func(ctx context.Context, r *session) error {
 		wrong, err := wrongSums(ctx, r, id)

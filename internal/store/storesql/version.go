@@ -63,7 +63,6 @@ func migrateUp(ctx context.Context, kind goose.Dialect, pool *sql.DB, files embe
 	return err
 }
 
-// latestMigration returns the highest number of the embedded files.
 func latestMigration(files fs.FS) (latest int64, err error) {
 	err = fs.WalkDir(files, ".", func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {

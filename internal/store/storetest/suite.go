@@ -311,7 +311,6 @@ func (s *suite) events(t TB, product uint32) []seckill.Event {
 	}
 }
 
-// count counts the product's events of one kind.
 func (s *suite) count(t TB, product uint32, kind seckill.EventKind) int {
 	t.Helper()
 	n := 0
@@ -399,7 +398,6 @@ func wantError(t TB, err, target error) {
 	}
 }
 
-// equal compares a result with the expected value.
 func equal[T any](t TB, what string, got, want T) {
 	t.Helper()
 	if !reflect.DeepEqual(got, want) {
@@ -407,7 +405,6 @@ func equal[T any](t TB, what string, got, want T) {
 	}
 }
 
-// eventually polls until the condition holds.
 func eventually(t TB, what string, holds func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
