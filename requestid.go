@@ -6,15 +6,15 @@ import (
 	"math/rand/v2"
 )
 
-// RequestIDHeader names a request: in the request itself, if the client or a
-// proxy named it, in its answer, in its problem document and in its log lines.
+// RequestIDHeader has the id of a request. The client or a proxy may set it. The
+// answer, its problem document and its log lines repeat it.
 const RequestIDHeader = "X-Request-Id"
 
-// MaxRequestID is the most bytes that a client's id may have.
+// MaxRequestID bounds the bytes of a client's id.
 const MaxRequestID = 128
 
-// AppendRequestID appends the id of a request: the one that was sent, or a random
-// one if none was sent or if it could not stand in a log line and in JSON as it is.
+// AppendRequestID appends the id of a request: the sent one, or a random one if none
+// was sent or if it has characters that logs and JSON must escape.
 func AppendRequestID(to, sent []byte) []byte {
 	if isRequestID(sent) {
 		return append(to, sent...)

@@ -1,10 +1,12 @@
-// Package adminapi is the operator's HTTP API: everything under /admin/v1
-// behind one bearer token, and beside it what machines read: metrics, health,
-// readiness and the description of both APIs.
+// Package adminapi is the operator's HTTP API: everything under /admin/v1 behind one
+// bearer token, and metrics, health, readiness and the OpenAPI document without it.
 //
-// It is strict. A request is read whole and checked whole before anything is
-// done; a field, parameter or byte that has no meaning is an error, because a
-// typing mistake of an operator in mid-sale must not become half a change.
+// It is strict. A request is read and checked completely before anything changes.
+// Unknown fields and parameters are errors, so that a typing mistake during a sale
+// does not become half a change.
+//
+// route.go lists the operations. input.go and body.go read requests, serve.go
+// answers them, and stranger.go handles requests without the operator's token.
 package adminapi
 
 import (
@@ -32,28 +34,29 @@ type Sales interface {
 	Patch(ctx context.Context, id uint32, patch store.ProductPatch, actor store.Actor) (seckill.Product, error)
 	Preheat(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error)
 	SetState(ctx context.Context, id uint32, state seckill.SaleState, actor store.Actor) (seckill.Product, error)
-	// ChangeStock is idempotent by change id: repeated, it returns the first
-	// change; the id of another change is wrong_state, and so is a change that
-	// was refused. One that is recorded and still owed to the ledger is open, and
-	// no error.
+	// ChangeStock is idempotent by change id: a repeated request returns the first
+	// change. If the id belongs to a different change, or to a refused one, it returns
+	// wrong_state. A recorded change that the ledger does not have yet is open, and no
+	// error.
 	ChangeStock(ctx context.Context, id uint32, delta int64, changeID string, actor store.Actor) (store.StockChange, error)
 	Recover(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error)
 	TakeOver(ctx context.Context, id uint32, actor store.Actor) (seckill.Product, error)
-	// Delete deletes a test product that has ended, with its orders, and returns
-	// how many. It is busy while it has more to delete: repeated, it goes on.
+	// Delete deletes a test product that has ended, with its orders, and returns the
+	// number of orders. It returns busy while there is more to delete. The next call
+	// continues.
 	Delete(ctx context.Context, id uint32, actor store.Actor) (int, error)
 	Stats(ctx context.Context, id uint32) (api.Stats, error)
-	// Status is what shoppers see of a product now.
+	// Status returns the status that shoppers see now.
 	Status(p *seckill.Product) seckill.Status
-	// IsTest reports whether a product is a test, as far as this instance knows.
+	// IsTest reports whether this instance knows a product as a test.
 	IsTest(product uint32) bool
 }
 
 // Orders reads and changes orders, wherever they are, the letters that hold
 // them up, and refunds.
 type Orders interface {
-	// Look reads one order. It is busy, never not_found, while the order may be
-	// queued where nobody can say which orders wait.
+	// Look reads one order. It returns busy, never not_found, while the order may wait
+	// in a queue that cannot be searched.
 	Look(ctx context.Context, no seckill.OrderNo) (seckill.Order, error)
 	Search(ctx context.Context, filter store.OrderFilter) (order.Listing, error)
 	Cancel(ctx context.Context, no seckill.OrderNo, reason string, actor store.Actor) (seckill.Order, error)
@@ -63,13 +66,12 @@ type Orders interface {
 	Discard(ctx context.Context, letterID int64, actor store.Actor) (seckill.Order, error)
 }
 
-// Reconciler counts a product and, if asked, mends what has one safe
-// direction.
+// Reconciler counts a product and, with repair, repairs rows with one safe direction.
 type Reconciler interface {
 	Run(ctx context.Context, product uint32, repair bool, actor string) (api.Report, error)
 }
 
-// Records is what the API reads from the store itself, as store.Store has it.
+// Records are the reads of store.Store that the API uses.
 type Records interface {
 	Product(ctx context.Context, id uint32) (seckill.Product, error)
 	Products(ctx context.Context, filter store.ProductFilter) ([]seckill.Product, error)
@@ -83,11 +85,11 @@ type Records interface {
 	AppendAudit(ctx context.Context, line store.AuditLine) error
 }
 
-// Sinks is what operators ask of the sinks of events.
+// Sinks are the operations on sinks of events.
 type Sinks interface {
 	List(ctx context.Context) ([]sink.Report, error)
 	Deliveries(ctx context.Context, filter store.DeliveryFilter) ([]store.Delivery, error)
-	// Event is the number of the event with a message id.
+	// Event returns the number of the event with a message id.
 	Event(ctx context.Context, sink, messageID string) (int64, error)
 	Retry(ctx context.Context, sink string, event int64, actor store.Actor) (store.Delivery, error)
 	RetryAll(ctx context.Context, sink string, actor store.Actor) (int, error)
@@ -95,7 +97,8 @@ type Sinks interface {
 	SkipAll(ctx context.Context, sink string, actor store.Actor) (int, error)
 	Replay(ctx context.Context, sink string, from time.Time, actor store.Actor) (int64, error)
 	Forget(ctx context.Context, sink string, actor store.Actor) (int, error)
-	// Test sends an echo event. The error is ours, the receiver's is in the Echo.
+	// Test sends an echo event. An error of the receiver is in the Echo, any other is
+	// returned.
 	Test(ctx context.Context, sink string, actor store.Actor) (sink.Echo, error)
 }
 
@@ -108,27 +111,26 @@ type Options struct {
 	Records    Records
 	Sinks      Sinks
 
-	// Hosts are the names by which this address may be called, beside localhost.
-	// IP addresses always may.
+	// Hosts are the allowed host names, in addition to localhost and IP addresses.
 	Hosts []string
-	// GuessWait is how long a token waits to be compared after many wrong ones; 0
+	// GuessWait is how long a token waits for its comparison after many wrong ones; 0
 	// for a second.
 	GuessWait time.Duration
-	// AnswerTimeout is how long a client may take to read an answer; 0 for the
+	// AnswerTimeout bounds the time in which a client reads an answer; 0 for the
 	// constant AnswerTimeout.
 	AnswerTimeout time.Duration
 
-	// Roles are those of this instance. They stand in /readyz, and where an
-	// operator asks for something that runs elsewhere.
+	// Roles are the roles of this instance, for /readyz and for errors of operations
+	// that need another role.
 	Roles []string
-	// HealthOnly leaves out everything under /admin/v1: an instance without the
-	// operator's role can still be watched.
+	// HealthOnly omits everything under /admin/v1. An instance without the admin role
+	// then still serves health and metrics.
 	HealthOnly bool
 	// Checks decide /readyz.
 	Checks []Check
-	// Metrics answers /metrics; nil for none.
+	// Metrics serves /metrics; nil for none.
 	Metrics http.Handler
-	// Pprof opens /debug/pprof/, behind the token.
+	// Pprof serves /debug/pprof/, behind the token.
 	Pprof bool
 	// ShowsPicture reports whether the shop's page may load a product's picture;
 	// nil for any.
@@ -137,10 +139,9 @@ type Options struct {
 	Log *slog.Logger
 	// Now is the clock; nil for the system's.
 	Now func() time.Time
-	// NewChangeID names a stock change that its sender did not name; nil for a
-	// random one.
+	// NewChangeID makes the id of a stock change that has none; nil for random ids.
 	NewChangeID func() string
-	// StreamEvery is the beat of the stats stream; 0 for a second.
+	// StreamEvery is the interval of the stats stream; 0 for a second.
 	StreamEvery time.Duration
 	// Stop ends the streams when it closes, so that the server can stop.
 	Stop <-chan struct{}
@@ -151,41 +152,40 @@ type Options struct {
 	OnSuspect func(why string)
 }
 
-// Deadlines of a request: an operator in mid-sale must not wait long to hear
-// that a part is away. Preheat, recover and reconcile walk over every order of a
-// product.
+// Deadlines of a request. They are short, so that an operator soon knows that a
+// server is away. Preheat, recover and reconcile read every order of a product.
 const (
 	requestTimeout = 4 * time.Second
-	// echoTimeout is that of a delivery, and a little more to answer.
+	// echoTimeout is the timeout of a delivery, and a little more for the answer.
 	echoTimeout = 12 * time.Second
 	longTimeout = 2 * time.Minute
 )
 
-// Deadlines for clients to read an answer. They begin with its first byte, so
-// that an operation may take longer than AnswerTimeout before it answers. Each
-// event of the stats stream has a deadline of its own.
+// Deadlines for a client to read an answer. They begin with its first byte, so an
+// operation may take longer than AnswerTimeout. Each event of the stats stream has
+// its own deadline.
 const (
 	AnswerTimeout = 30 * time.Second
 	// pprofTimeout is longer, because a trace is written while it is recorded.
 	pprofTimeout = 5 * time.Minute
 )
 
-// handler is the handler's state: its options, and what is made of them once.
+// handler has the options and the state that is made from them once.
 type handler struct {
 	Options
 	tokenHash [sha256.Size]byte
 	board     board
 	testBoard board         // with test products
-	streams   chan struct{} // one slot per open stream
+	streams   chan struct{} // one slot for each open stream
 	guesses   *admission.Limiter
-	late      chan struct{} // one slot per token that waits to be compared
+	late      chan struct{} // one slot for each token that waits for its comparison
 	seen      operators
 	strangers *alert.ThrottledLog
 }
 
-// New makes the handler. Its server should bound the time to read a request
-// (ReadTimeout). Its WriteTimeout should be AnswerTimeout: net/http then bounds
-// its own answers, and the handler sets the deadline anew for each of its own.
+// New makes the handler. The server should have a ReadTimeout, and AnswerTimeout as
+// its WriteTimeout: it bounds the answers of net/http itself. The handler sets a new
+// deadline for each of its own answers.
 func New(o Options) (http.Handler, error) {
 	if o.Token == "" {
 		return nil, errors.New("operator API: a token must be set")

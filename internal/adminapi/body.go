@@ -13,10 +13,9 @@ import (
 	"seckill/internal/api"
 )
 
-// readObject reads a body that is one flat JSON object, and returns its
-// members undecoded. An empty body is an object without members. Names are
-// taken as spelled, and once: encoding/json by itself would take "Stock" for
-// "stock", and the last of two.
+// readObject reads a body that is one flat JSON object, and returns its undecoded
+// members. An empty body is an empty object. Names must be spelled exactly and appear
+// once: encoding/json by itself accepts "Stock" for "stock", and the last of two.
 func readObject(w http.ResponseWriter, r *http.Request) (map[string][]byte, error) {
 	bad := func(format string, args ...any) error {
 		return seckill.Errorf(seckill.CodeBadRequest, format, args...)
@@ -52,13 +51,13 @@ func isJSON(header http.Header) bool {
 		(charset == "" || strings.EqualFold(charset, "utf-8"))
 }
 
-// member is the undecoded value of a field; nil when it is absent.
+// member returns the undecoded value of a field, or nil if it is absent.
 func (in *input) member(name string) []byte {
 	in.asked[name] = true
 	return in.body[name]
 }
 
-// text reads a string field; nil when it is absent.
+// text reads a string field. It returns nil if the field is absent.
 func (in *input) text(name string, least, most int) *string {
 	raw := in.member(name)
 	if raw == nil {
@@ -73,7 +72,7 @@ func (in *input) text(name string, least, most int) *string {
 	return &text
 }
 
-// whole reads a whole number; nil when it is absent.
+// whole reads a whole number. It returns nil if the field is absent.
 func (in *input) whole(name string, least, most int64) *int64 {
 	raw := in.member(name)
 	if raw == nil {
@@ -83,7 +82,7 @@ func (in *input) whole(name string, least, most int64) *int64 {
 	return &n
 }
 
-// flag reads true or false; nil when it is absent.
+// flag reads true or false. It returns nil if the field is absent.
 func (in *input) flag(name string) *bool {
 	raw := in.member(name)
 	if raw == nil {
@@ -96,10 +95,10 @@ func (in *input) flag(name string) *bool {
 	return &yes
 }
 
-// maxTimeBytes is more than any RFC 3339 time has.
+// maxTimeBytes is longer than any RFC 3339 time.
 const maxTimeBytes = 64
 
-// time reads an RFC 3339 time; nil when it is absent.
+// time reads an RFC 3339 time. It returns nil if the field is absent.
 func (in *input) time(name string) *time.Time {
 	text := in.text(name, 1, maxTimeBytes)
 	if text == nil {
@@ -109,7 +108,7 @@ func (in *input) time(name string) *time.Time {
 	return &at
 }
 
-// currency reads an ISO 4217 code; nil when it is absent.
+// currency reads an ISO 4217 code. It returns nil if the field is absent.
 func (in *input) currency() *string {
 	code := in.text("currency", 3, 3)
 	if code != nil && strings.Trim(*code, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {

@@ -9,23 +9,23 @@ import (
 	"seckill"
 )
 
-// Check is one thing that must work before this instance may be used.
+// Check is a part that must work before proxies may route to this instance.
 type Check struct {
 	Name string
 	Run  func(ctx context.Context) error
-	// Spared says that the instance may be used without it: how it is, is told,
-	// and decides nothing.
+	// Spared means that the instance can be used without this part: its state is
+	// reported, but does not change the result.
 	Spared bool
 }
 
 const (
-	// checkTimeout and answerTimeout are below the usual probe's own, a second.
-	// A check that runs out of the first has until the second to say why.
+	// Both timeouts are below the usual timeout of a probe, a second. A check that
+	// exceeds checkTimeout has until answerTimeout to return its error.
 	checkTimeout  = 700 * time.Millisecond
 	answerTimeout = 900 * time.Millisecond
 )
 
-// readyPath is where probes ask whether to route here.
+// readyPath is the path of the readiness probe.
 const readyPath = "/readyz"
 
 // health is the answer of /healthz and /readyz.
@@ -38,19 +38,19 @@ type health struct {
 type checkResult struct {
 	Name   string `json:"name"`
 	OK     bool   `json:"ok"`
-	Spared bool   `json:"spared,omitempty"` // it decides nothing
+	Spared bool   `json:"spared,omitempty"` // it does not change the status
 	Error  string `json:"error,omitempty"`
 	TookMS int64  `json:"took_ms"`
 }
 
-// serveHealth says that the process answers, and nothing else: a probe that
-// fails with the store would restart instances that cannot help it.
+// serveHealth reports only that the process answers. If it failed with the store, a
+// probe would restart instances without a benefit.
 func serveHealth(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, r, answer{body: health{Status: "ok"}})
 }
 
-// serveReady runs all checks at once; a check that does not come back in time
-// has failed.
+// serveReady runs all checks concurrently. A check that does not return in time has
+// failed.
 func (a *handler) serveReady(w http.ResponseWriter, r *http.Request) {
 	answering, end := context.WithTimeout(r.Context(), answerTimeout)
 	defer end()

@@ -14,24 +14,24 @@ import (
 	"seckill/internal/store"
 )
 
-// Bounds of what an operator may send.
+// Bounds of requests.
 const (
 	maxBodyBytes      = 16 << 10
 	maxReasonBytes    = 200
 	maxOperatorBytes  = 64
 	maxChangeIDBytes  = 64
-	maxOrderNoBytes   = 64 // of a payment's order number: the provider's word, not ours
+	maxOrderNoBytes   = 64 // of a payment's order number, which the provider chooses
 	maxPaymentIDBytes = 64
 )
 
-// input is a request being read. Its first mistake is kept; what is read after
-// it has no meaning, and done reports it. Names that nobody asked for are
-// mistakes too.
+// input reads a request. It keeps the first mistake, and done returns it; values that
+// are read after a mistake have no meaning. Fields and parameters that are never
+// asked for are mistakes too.
 type input struct {
 	request *http.Request
 	query   url.Values
-	body    map[string][]byte // the members of the body's object, undecoded
-	asked   map[string]bool   // names of query and body that mean something
+	body    map[string][]byte // undecoded members of the body
+	asked   map[string]bool   // known names of query and body
 	err     error
 }
 
@@ -59,7 +59,7 @@ func (in *input) failWith(err error) {
 	}
 }
 
-// done is the first mistake.
+// done returns the first mistake.
 func (in *input) done() error {
 	for _, name := range sortedNames(in.query) {
 		if !in.asked[name] {
@@ -83,7 +83,8 @@ func sortedNames[V any](m map[string]V) []string {
 	return names
 }
 
-// actor is who asks, and why. It takes the body's optional "reason".
+// actor returns the operator's name and reason. It reads the body's optional
+// "reason".
 func (in *input) actor() store.Actor {
 	actor := store.Actor{Name: "operator", Reason: in.reason()}
 	if names := in.request.Header.Values("X-Operator"); len(names) > 0 {
@@ -97,7 +98,7 @@ func (in *input) reason() string {
 	return or(in.text("reason", 0, maxReasonBytes), "")
 }
 
-// changeID is the idempotency id of a change, by body or by header; "" for none.
+// changeID returns the idempotency id of a change from the body or the header, or "".
 func (in *input) changeID() string {
 	id := in.text("change_id", 1, maxChangeIDBytes)
 	keys := in.request.Header.Values("Idempotency-Key")
@@ -111,7 +112,7 @@ func (in *input) changeID() string {
 	return keys[0]
 }
 
-// pathNumber reads a number of the path.
+// pathNumber reads a number in the path.
 func (in *input) pathNumber(name string, most int64) int64 {
 	return in.parseInt(name, in.request.PathValue(name), 1, most)
 }
@@ -126,7 +127,7 @@ func (in *input) orderNo() seckill.OrderNo {
 	return no
 }
 
-// param reads a query parameter; nil when it is absent.
+// param reads a query parameter. It returns nil if the parameter is absent.
 func (in *input) param(name string) *string {
 	in.asked[name] = true
 	values, ok := in.query[name]
@@ -163,10 +164,10 @@ func (in *input) paramProduct() uint32 {
 	return uint32(in.paramInt("product_id", 1, math.MaxUint32, 0))
 }
 
-// paramTest reports whether test products are wanted too, or their records.
+// paramTest reports whether the answer should include test products.
 func (in *input) paramTest() bool { return in.paramOneOf("test", "true", "false") == "true" }
 
-// paramOneOf reads a parameter that is one of some words; "" when absent.
+// paramOneOf reads a parameter with given values. It returns "" if it is absent.
 func (in *input) paramOneOf(name string, words ...string) string {
 	text := in.param(name)
 	if text == nil {
@@ -190,8 +191,8 @@ func (in *input) paramOrderNo(name string) seckill.OrderNo {
 	return no
 }
 
-// parseInt reads a whole number in its one spelling: no sign but a minus, no
-// leading zero, no exponent.
+// parseInt reads a whole number in its only spelling: no plus sign, no leading zero,
+// no exponent.
 func (in *input) parseInt(name, text string, least, most int64) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < least || n > most || strconv.FormatInt(n, 10) != text {
@@ -221,7 +222,7 @@ func (in *input) checkText(name, text string, least, most int) {
 	}
 }
 
-// or is the value, or what stands for an absent one.
+// or returns the value, or a default if it is absent.
 func or[T any](value *T, otherwise T) T {
 	if value == nil {
 		return otherwise
@@ -229,7 +230,7 @@ func or[T any](value *T, otherwise T) T {
 	return *value
 }
 
-// required is the value; its absence is a mistake.
+// required returns the value. Its absence is a mistake.
 func required[T any](in *input, name string, value *T) T {
 	if value == nil {
 		in.fail("%s is required", name)

@@ -16,12 +16,12 @@ const (
 	maxPage     = 500
 )
 
-// reasonByOperator is an order's reason when the operator gave none.
+// reasonByOperator is an order's reason if the operator gives none.
 const reasonByOperator = "by_operator"
 
 func (in *input) limit() int { return int(in.paramInt("limit", 1, maxPage, defaultPage)) }
 
-// order is an order on the wire.
+// order converts an order.
 func (a *handler) order(o *seckill.Order) api.AdminOrder {
 	return api.AdminOrderOf(o, a.Sales.IsTest(o.ProductID))
 }
@@ -34,8 +34,8 @@ func (a *handler) searchOrders(in *input) action {
 		Before:    in.paramOrderNo("before"),
 		Limit:     in.limit(),
 	}
-	// Queued orders are not in the store: of all together the queue's depth and
-	// the letters tell, of one buyer's the ledger.
+	// Queued orders are not in the store, so they cannot be listed by status. The
+	// queue's depth and the letters show their number, the ledger those of a buyer.
 	if name := in.paramOneOf("status", "pending", "paid", "cancelled", "failed", "refunded"); name != "" {
 		status, err := seckill.ParseOrderStatus(name)
 		in.failWith(err)
@@ -61,7 +61,7 @@ func (a *handler) getOrder(in *input) action {
 			return answer{}, fmt.Errorf("read order %s: %w", no, err)
 		}
 		story, err := a.Records.Story(ctx, no)
-		// Of an order that waits in the ledger the store has nothing to tell.
+		// The store has no history of an order that waits in the queue.
 		if err != nil && !(order.Status == seckill.OrderQueued && seckill.CodeNotFound.In(err)) {
 			return answer{}, fmt.Errorf("read the story of %s: %w", no, err)
 		}

@@ -11,11 +11,11 @@ import (
 	"seckill/internal/store"
 )
 
-// maxProducts is how many products one answer lists at most: 2.5 MB.
+// maxProducts bounds the products of one answer: 2.5 MB.
 const maxProducts = 5000
 
-// productPage is a stretch of the products by id; Next is what to ask for as
-// after, and missing when there are no more.
+// productPage is a page of products by id. Next is the parameter after of the next
+// page, and absent if there are no more.
 type productPage struct {
 	Products []api.AdminProduct `json:"products"`
 	Next     uint32             `json:"next,omitempty"`
@@ -25,7 +25,7 @@ func (a *handler) listProducts(in *input) action {
 	after := uint32(in.paramInt("after", 0, math.MaxUint32, 0))
 	limit := int(in.paramInt("limit", 1, maxProducts, maxProducts))
 	return func(ctx context.Context) (answer, error) {
-		// One more than the page tells whether another follows.
+		// One more than the page shows whether there is a next page.
 		products, err := a.Records.Products(ctx, store.ProductFilter{After: after, Limit: limit + 1})
 		if err != nil {
 			return answer{}, fmt.Errorf("list products: %w", err)
@@ -111,7 +111,7 @@ func (a *handler) patchProduct(in *input) action {
 
 func (a *handler) deleteProduct(in *input) action {
 	id, actor := in.productID(), in.actor()
-	actor.Reason = in.paramText("reason", maxReasonBytes) // it has no body
+	actor.Reason = in.paramText("reason", maxReasonBytes) // DELETE has no body
 	return func(ctx context.Context) (answer, error) {
 		orders, err := a.Sales.Delete(ctx, id, actor)
 		if err != nil {
@@ -124,15 +124,15 @@ func (a *handler) deleteProduct(in *input) action {
 	}
 }
 
-// warnOfPicture tells that the page's policy keeps a product's picture out. It
-// is no reason to refuse: a page of the shop's own may show it.
+// warnOfPicture logs that the page's policy does not allow a product's picture. This
+// is not an error: the shop's own page may show it.
 func (a *handler) warnOfPicture(p *seckill.Product) {
 	if p.ImageURL != "" && a.ShowsPicture != nil && !a.ShowsPicture(p.ImageURL) {
 		a.Log.Warn("the page will not show this picture: its host is not in page.image_hosts", "product", p.ID, "image_url", p.ImageURL)
 	}
 }
 
-// onProduct is an operation on a product that needs nothing but a reason.
+// onProduct is an operation on a product that takes only a reason.
 func (a *handler) onProduct(verb string, do func(context.Context, uint32, store.Actor) (seckill.Product, error)) operation {
 	return func(in *input) action {
 		id, actor := in.productID(), in.actor()
@@ -140,7 +140,7 @@ func (a *handler) onProduct(verb string, do func(context.Context, uint32, store.
 			product, err := do(ctx, id, actor)
 			result, err := record(fmt.Sprintf("%s product %d", verb, id), product, err, a.shown)
 			if err == nil && product.Instructed {
-				result.status = http.StatusAccepted // in force, and the store hears of it later
+				result.status = http.StatusAccepted // in force; the store gets it later
 			}
 			return result, err
 		}
@@ -153,7 +153,7 @@ func (a *handler) setState(state seckill.SaleState) operation {
 	})
 }
 
-// shown is a product with what shoppers see of it.
+// shown converts a product, with the status that shoppers see.
 func (a *handler) shown(p *seckill.Product) api.AdminProduct {
 	return api.AdminProductOf(p, a.Sales.Status(p))
 }
@@ -174,7 +174,7 @@ func (a *handler) changeStock(in *input) action {
 		}
 		result := answer{body: api.StockChangeOf(&change)}
 		if change.Status == store.ChangeOpen {
-			result.status = http.StatusAccepted // recorded, and still owed to the ledger
+			result.status = http.StatusAccepted // recorded; the ledger gets it later
 		}
 		return result, nil
 	}

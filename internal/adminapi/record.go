@@ -12,13 +12,13 @@ import (
 	"seckill/internal/store"
 )
 
-// maxEvents bounds a page of the feed; it is larger than other pages because
-// shops follow it by machine.
+// maxEvents bounds a page of the feed. It is larger than other pages because programs
+// read the feed.
 const (
 	defaultEvents = 100
 	maxEvents     = 1000
-	// maxPassed bounds the events that one page reads, most of which may be of test
-	// products. It is a fraction of a second.
+	// maxPassed bounds the events that are read for one page. Most of them may belong
+	// to test products. Reading them takes a fraction of a second.
 	maxPassed = 20 * maxEvents
 )
 
@@ -27,7 +27,7 @@ func (a *handler) reconcile(in *input) action {
 	repair, actor := or(in.flag("repair"), false), in.actor()
 	return func(ctx context.Context) (answer, error) {
 		if repair {
-			// The repairs themselves are audited where they are made, without the why.
+			// This audit line has the reason. Each repair writes its own line, without it.
 			line := store.AuditLine{
 				Actor: actor.Name, Action: "product.repair", ProductID: product, Reason: actor.Reason,
 			}
@@ -62,8 +62,8 @@ func (a *handler) listReconciliations(in *input) action {
 	}
 }
 
-// reportOf is a kept report. Its columns count, not their copies in the body:
-// the body was written before the row had an id.
+// reportOf converts a stored report. It takes id and time from the columns, not from
+// the body, which was written before the row had an id.
 func reportOf(kept *store.Reconciliation) (report api.Report, err error) {
 	if err := json.Unmarshal(kept.Body, &report); err != nil {
 		return report, fmt.Errorf("read reconciliation %d: %w", kept.ID, err)
@@ -79,7 +79,7 @@ func (a *handler) listPayments(in *input) action {
 		Before:  in.paramText("before", maxPaymentIDBytes),
 		Limit:   in.limit(),
 	}
-	// Who names an order or a product has it, test or not.
+	// A request for one order gets its events, also those of a test product.
 	filter.NoTests = !in.paramTest() && filter.OrderNo == ""
 	if in.param("product_id") != nil {
 		filter.NoTests = false
@@ -101,7 +101,7 @@ func (a *handler) retryRefund(in *input) action {
 	}
 }
 
-// eventPage is a stretch of the feed; Next is what to ask for as after.
+// eventPage is a page of the feed. Next is the parameter after of the next page.
 type eventPage struct {
 	Events []api.Event `json:"events"`
 	Next   int64       `json:"next"`
@@ -116,7 +116,7 @@ func (a *handler) listEvents(in *input) action {
 		asked := limit
 		for passed := 0; len(page.Events) < limit && passed < maxPassed; passed += asked {
 			if passed > 0 {
-				asked = maxEvents // there are events to pass by
+				asked = maxEvents // there are events to skip
 			}
 			events, err := a.Records.Events(ctx, page.Next, asked)
 			if err != nil {
@@ -131,8 +131,9 @@ func (a *handler) listEvents(in *input) action {
 	}
 }
 
-// take adds events up to the page's limit. Those of test products are passed by,
-// unless they are wanted: the next page need not read them again.
+// take adds events up to the page's limit. It skips events of test products unless
+// they are wanted. Next is behind them, so that the next page does not read them
+// again.
 func (p *eventPage) take(events []seckill.Event, limit int, tests bool) {
 	for i := range events {
 		e := &events[i]

@@ -14,7 +14,7 @@ import (
 	"seckill/internal/api"
 )
 
-// base is the root of what needs the token.
+// base is the root of all paths that need the token.
 const base = "/admin/v1"
 
 // route is one operation of the API.
@@ -66,8 +66,9 @@ func (a *handler) routes() []route {
 	}
 }
 
-// routed is the router: our own host and canonical paths only, the token before
-// anything private, and problem documents for paths and methods that are not ours.
+// routed returns the router. It accepts only our hosts and canonical paths, requires
+// the token for everything private, and answers unknown paths and methods with
+// problem documents.
 func (a *handler) routed() http.Handler {
 	mux := http.NewServeMux()
 	allowed := map[string][]string{} // by path, for 405
@@ -117,20 +118,20 @@ func handlePprof(mux *http.ServeMux) {
 	handle("trace", pprof.Trace)
 }
 
-// whole has a handler write its answer to memory first. A client that does not
-// read then holds the answer alone, and not what the handler made it of:
-// promhttp keeps all figures and a compressor while it writes.
+// whole lets a handler write its answer to memory first. A client that does not read
+// then keeps only the answer in memory. Otherwise promhttp would keep all metrics and
+// a compressor while it writes.
 func whole(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		memory := &page{ResponseWriter: w, status: http.StatusOK}
 		next.ServeHTTP(memory, r)
 		w.Header().Set("Content-Length", strconv.Itoa(memory.body.Len()))
 		w.WriteHeader(memory.status)
-		_, _ = w.Write(memory.body.Bytes()) // the client may be gone
+		_, _ = w.Write(memory.body.Bytes()) // the client may have left
 	})
 }
 
-// page is an answer in memory. It has the headers of the real answer.
+// page is an answer in memory. Its headers are those of the real answer.
 type page struct {
 	http.ResponseWriter
 	status int
@@ -140,15 +141,15 @@ type page struct {
 func (p *page) WriteHeader(status int)         { p.status = status }
 func (p *page) Write(text []byte) (int, error) { return p.body.Write(text) }
 
-// single are headers that decide who acts and what is done: of two, a proxy in
-// front may have believed the other.
+// single are headers that decide who acts and what is done. They must appear once: of
+// two, a proxy in front may have used the other.
 var single = []string{"Authorization", "Idempotency-Key", "Content-Type", "X-Operator"}
 
 const multipartPrefix = "multipart/"
 
-// canonical refuses paths that the router would redirect: an operation has one
-// spelling, and a redirected POST would lose its body. It also refuses repeated
-// headers that must be given once, and bodies of type multipart, unread.
+// canonical refuses paths that the router would redirect, because a redirected POST
+// loses its body. It also refuses repeated headers of single, and multipart bodies
+// without reading them.
 func canonical(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for _, name := range single {
@@ -161,7 +162,7 @@ func canonical(next http.Handler) http.Handler {
 		}
 		if kind := r.Header.Get("Content-Type"); len(kind) >= len(multipartPrefix) && strings.EqualFold(kind[:len(multipartPrefix)], multipartPrefix) {
 			w.Header().Set("Connection", "close")
-			_ = http.NewResponseController(w).EnableFullDuplex() // answer first: net/http would read the body
+			_ = http.NewResponseController(w).EnableFullDuplex() // otherwise net/http reads the body before the answer
 			err := seckill.Errorf(seckill.CodeBadRequest, "multipart bodies are not supported: send JSON")
 			suspect(w, suspectAmbiguous, err)
 			api.WriteProblemStatus(w, http.StatusUnsupportedMediaType, err, language(r))
@@ -179,7 +180,7 @@ func refusePath(w http.ResponseWriter, r *http.Request) {
 	api.WriteProblem(w, seckill.Errorf(seckill.CodeNotFound, "no such path"), language(r))
 }
 
-// refuseRole tells an operator who asks the wrong instance where to ask.
+// refuseRole answers operator requests at an instance without the admin role.
 func (a *handler) refuseRole(w http.ResponseWriter, r *http.Request) {
 	api.WriteProblem(w, seckill.Errorf(seckill.CodeNotFound,
 		"this instance runs with --roles=%s and has no operator API: ask one with role admin", strings.Join(a.Roles, ",")), language(r))

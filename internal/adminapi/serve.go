@@ -18,21 +18,21 @@ import (
 	"seckill/internal/store"
 )
 
-// operation reads a request and says what to do. The action runs only after
-// the whole input was found good, so that a bad request changes nothing.
+// operation reads a request and returns an action. The action runs only after the
+// complete input was checked, so a bad request changes nothing.
 type operation func(in *input) action
 
-// action does what was asked, within its context's deadline.
+// action executes a request within its context's deadline.
 type action func(ctx context.Context) (answer, error)
 
-// answer is a good end: 200 unless said otherwise.
+// answer is a successful answer. The default status is 200.
 type answer struct {
 	status   int
 	location string
 	body     any
 }
 
-// record answers with one record on the wire, unless err says what went wrong.
+// record answers with one converted record, or with err.
 func record[D, W any](did string, d D, err error, of func(*D) W) (answer, error) {
 	if err != nil {
 		return answer{}, fmt.Errorf("%s: %w", did, err)
@@ -40,7 +40,7 @@ func record[D, W any](did string, d D, err error, of func(*D) W) (answer, error)
 	return answer{body: of(&d)}, nil
 }
 
-// list answers with records on the wire, under a name.
+// list answers with converted records as the member name.
 func list[D, W any](name string, records []D, err error, of func(*D) W) (answer, error) {
 	if err != nil {
 		return answer{}, fmt.Errorf("list %s: %w", name, err)
@@ -48,7 +48,7 @@ func list[D, W any](name string, records []D, err error, of func(*D) W) (answer,
 	return answer{body: map[string][]W{name: api.List(records, of)}}, nil
 }
 
-// served makes a handler of a route.
+// served returns the handler of a route.
 func (a *handler) served(route route) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), route.timeout)
@@ -68,9 +68,8 @@ func (a *handler) served(route route) http.Handler {
 	})
 }
 
-// outage gives an outage its words. To a shopper it is busy and no more; who runs
-// the engine is told which part is away. Other errors without a code are ours to
-// read, in the log.
+// outage adds to an outage which part is away: operators need to know it, shoppers
+// only get busy. Other errors without a code are only logged.
 func outage(err error) error {
 	_, coded := errors.AsType[*seckill.Error](err)
 	if !coded && (errors.Is(err, store.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)) {
@@ -97,7 +96,7 @@ func writeJSON(w http.ResponseWriter, r *http.Request, result answer) {
 		result.status = http.StatusOK
 	}
 	w.WriteHeader(result.status)
-	_, _ = w.Write(body) // the reader may be gone; the change stands
+	_, _ = w.Write(body) // the client may have left; the change stays
 }
 
 func refuse(w http.ResponseWriter, r *http.Request, err error) {
@@ -107,17 +106,17 @@ func refuse(w http.ResponseWriter, r *http.Request, err error) {
 	api.WriteProblemToOperator(w, err, language(r))
 }
 
-// recorder remembers what was answered.
+// recorder records the status and size of an answer.
 type recorder struct {
 	http.ResponseWriter
 	status int
 	bytes  int64
 	err    error
-	// operator says that the request has shown the token. suspect is why to warn
-	// of one that has not; "" for no reason.
+	// operator is true if the request had the token. suspect is the reason to log a
+	// warning about a request without it, or "".
 	operator bool
 	suspect  string
-	// readWithin is how long the client may take to read the answer.
+	// readWithin bounds the time in which the client reads the answer.
 	readWithin time.Duration
 }
 
@@ -126,14 +125,14 @@ func (rec *recorder) WriteHeader(status int) {
 	rec.ResponseWriter.WriteHeader(status)
 }
 
-// begin notes the status of an answer that is about to be written, and starts
-// its write deadline.
+// begin records the status of an answer before it is written, and starts its write
+// deadline.
 func (rec *recorder) begin(status int) {
 	if rec.status != 0 {
 		return
 	}
 	rec.status = status
-	// A writer without deadlines is a test's; it cannot block either.
+	// An error means a writer without deadlines, as in tests, which cannot block.
 	_ = http.NewResponseController(rec.ResponseWriter).SetWriteDeadline(time.Now().Add(rec.readWithin))
 }
 
@@ -147,10 +146,10 @@ func (rec *recorder) Write(p []byte) (int, error) {
 // Unwrap lets http.ResponseController reach the connection.
 func (rec *recorder) Unwrap() http.ResponseWriter { return rec.ResponseWriter }
 
-// observed logs and counts every answer, and turns a panic into one.
+// observed logs and counts every answer, and turns a panic into an answer.
 //
-// It closes the connection after a request of HTTP/1.0. There net/http ignores
-// Transfer-Encoding, and would read a body in chunks as the next request.
+// It closes the connection after an HTTP/1.0 request. net/http ignores its
+// Transfer-Encoding, and would read a chunked body as the next request.
 func (a *handler) observed(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		rec, began := &recorder{ResponseWriter: w, readWithin: a.AnswerTimeout}, time.Now()
@@ -168,9 +167,9 @@ func (a *handler) observed(next http.Handler) http.Handler {
 	})
 }
 
-// panicked answers 500 with code busy: unknown, not no. When the answer has
-// begun, the connection is cut instead, so that half an answer is not taken
-// for a whole one.
+// panicked answers 500 with code busy, because the result is unknown. If the answer
+// has begun, it cuts the connection instead, so that the client does not take half an
+// answer for a complete one.
 func (a *handler) panicked(rec *recorder, r *http.Request, v any) {
 	if v == http.ErrAbortHandler {
 		panic(v)
@@ -186,15 +185,14 @@ func (a *handler) panicked(rec *recorder, r *http.Request, v any) {
 	api.WriteProblemStatus(rec, http.StatusInternalServerError, &seckill.Error{Code: seckill.CodeBusy}, language(r))
 }
 
-// requestID is the id that observed gave to the answer.
+// requestID returns the id that observed gave to the answer.
 func requestID(w http.ResponseWriter) string { return w.Header().Get(seckill.RequestIDHeader) }
 
-// answered writes the access log. Neither headers nor the query stand in it:
-// one has the token, the other has buyers. Anybody who reaches the port chooses
-// the rest of an unauthenticated request: such lines are clipped, and of each
-// kind one a second is written.
+// answered writes the access log, without headers, which have the token, and without
+// the query, which has buyers. Strangers choose the rest of an unauthenticated
+// request, so such lines are clipped and throttled to one a second of each kind.
 func (a *handler) answered(rec *recorder, r *http.Request, took time.Duration) {
-	rec.begin(http.StatusOK) // net/http writes the head of an empty answer
+	rec.begin(http.StatusOK) // for an empty answer, whose head net/http writes
 	if a.OnRequest != nil {
 		route := r.Pattern
 		if route == "" {
@@ -204,7 +202,7 @@ func (a *handler) answered(rec *recorder, r *http.Request, took time.Duration) {
 	}
 	level := slog.LevelInfo
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
-		level = slog.LevelDebug // probes and dashboards would drown the changes
+		level = slog.LevelDebug // probes and dashboards would hide the changes
 	}
 	attrs := []any{
 		"method", alert.Clip(r.Method), "path", alert.Clip(r.URL.Path), "status", rec.status, "bytes", rec.bytes,
@@ -213,8 +211,8 @@ func (a *handler) answered(rec *recorder, r *http.Request, took time.Duration) {
 	if rec.err != nil {
 		attrs = append(attrs, "error", rec.err.Error())
 	}
-	// "Not ready" is what a probe asks for, every few seconds: the parts that are
-	// away have their own lines.
+	// A probe that gets "not ready" every few seconds is not logged: the parts that
+	// are away have their own lines.
 	if rec.status >= http.StatusInternalServerError && r.URL.Path != readyPath {
 		level = slog.LevelError
 	}

@@ -14,12 +14,12 @@ const maxSinkBytes = 64
 
 // The states of a sink.
 const (
-	sinkIdle          = "idle"           // it has everything
+	sinkIdle          = "idle"           // all events are delivered
 	sinkSending       = "sending"        // events wait in the feed
 	sinkRetrying      = "retrying"       // some deliveries are repeated
-	sinkFailed        = "failed"         // some have no tries left
+	sinkFailed        = "failed"         // some have no retries left
 	sinkDown          = "down"           // the receiver does not answer
-	sinkNotConfigured = "not_configured" // it was
+	sinkNotConfigured = "not_configured" // it was configured before
 )
 
 func (in *input) sinkName() string {
@@ -89,7 +89,7 @@ func (a *handler) listDeliveries(in *input) action {
 		}
 		page := struct {
 			Deliveries []api.Delivery `json:"deliveries"`
-			Next       int64          `json:"next"` // what to ask for as after, or as before with the newest first
+			Next       int64          `json:"next"` // after of the next page, or before with newest=true
 		}{api.List(deliveries, api.DeliveryOf), filter.After}
 		if filter.Newest {
 			page.Next = filter.Before
@@ -101,8 +101,8 @@ func (a *handler) listDeliveries(in *input) action {
 	}
 }
 
-// onDelivery does something with one delivery, which is named by the number of
-// its event or by its message id.
+// onDelivery is an operation on one delivery, named by the number of its event or by
+// its message id.
 func (a *handler) onDelivery(verb string, do func(ctx context.Context, sink string, event int64, actor store.Actor) (store.Delivery, error)) operation {
 	return func(in *input) action {
 		name, id, actor := in.sinkName(), in.request.PathValue("id"), in.actor()
@@ -124,8 +124,8 @@ func (a *handler) onDelivery(verb string, do func(ctx context.Context, sink stri
 	}
 }
 
-// onSink does something with all deliveries of a sink, and answers with their
-// number under a name.
+// onSink is an operation on all deliveries of a sink. It answers with their number as
+// the member counted.
 func (a *handler) onSink(verb, counted string, do func(ctx context.Context, sink string, actor store.Actor) (int, error)) operation {
 	return func(in *input) action {
 		name, actor := in.sinkName(), in.actor()

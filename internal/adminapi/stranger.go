@@ -16,8 +16,8 @@ import (
 	"seckill/internal/api"
 )
 
-// This file is what happens to requests that nobody has shown to be the
-// operator's: for another host, without the token, with a wrong one.
+// This file handles requests that are not proven to be the operator's: requests for
+// another host, without the token, or with a wrong token.
 
 // Bounds of tokens from addresses where the operator was not seen lately. One
 // address (IPv6: one /64) may have guessBurst compared at once, and gets one back
@@ -49,8 +49,8 @@ var (
 		Titled("The operator API is not called by this name.", "运营接口不使用此主机名")
 )
 
-// Why a request is suspect: a label of the metric and, with spaces, a kind of
-// line in the log.
+// The reasons why a request is suspect: labels of the metric and, with spaces, kinds
+// of log lines.
 const (
 	suspectHost    = "unknown_host"
 	suspectMissing = "no_token"
@@ -62,22 +62,22 @@ const (
 	suspectAmbiguous = "ambiguous_request"
 )
 
-// Suspicions lists them, for the metrics.
+// Suspicions lists the reasons, for the metrics.
 var Suspicions = []string{suspectHost, suspectMissing, suspectWrong, suspectMany, suspectAmbiguous}
 
-// suspect has the access log warn of a request; err may be nil.
+// suspect makes the access log warn about a request. err may be nil.
 func suspect(w http.ResponseWriter, why string, err error) {
 	if rec, ok := w.(*recorder); ok {
 		rec.suspect, rec.err = why, err
 	}
 }
 
-// atHome refuses requests for another host. A web page can make its visitor's
-// browser reach this address under the page's own name (DNS rebinding), and then
-// read what needs no token: metrics, health and readiness. Such a request has
-// the page's name in its Host. A page cannot make a name of an IP address.
+// atHome refuses requests for another host. By DNS rebinding, a web page can make a
+// visitor's browser send requests to this address under the page's own name. It could
+// then read everything that needs no token: metrics, health and readiness. The Host of
+// such a request is the page's name, never an IP address.
 //
-// A request without a Host, as HTTP/1.0 probes send, comes from no browser.
+// A request without a Host, as HTTP/1.0 probes send, does not come from a browser.
 func (a *handler) atHome(next http.Handler) http.Handler {
 	names := map[string]bool{"localhost": true}
 	for _, name := range a.Hosts {
@@ -93,7 +93,7 @@ func (a *handler) atHome(next http.Handler) http.Handler {
 	})
 }
 
-// hostName is a Host without its port and brackets.
+// hostName returns a Host without port and brackets.
 func hostName(host string) string {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		return name
@@ -108,7 +108,7 @@ func isAddress(name string) bool {
 	return err == nil
 }
 
-// authenticated asks for the token.
+// authenticated requires the token.
 func (a *handler) authenticated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		private := r.URL.Path == base || strings.HasPrefix(r.URL.Path, base+"/") ||
@@ -137,8 +137,8 @@ func (a *handler) authenticated(next http.Handler) http.Handler {
 	})
 }
 
-// knows compares hashes, so that neither the time taken nor the length tells
-// anything about the token.
+// knows compares hashes, so that the duration reveals nothing about the token, not
+// even its length.
 func (a *handler) knows(authorization string) bool {
 	scheme, token, _ := strings.Cut(authorization, " ")
 	if !strings.EqualFold(scheme, "Bearer") {
@@ -150,21 +150,21 @@ func (a *handler) knows(authorization string) bool {
 
 // refuseToken answers a request without the right token.
 func refuseToken(w http.ResponseWriter, r *http.Request, why string) {
-	suspect(w, why, nil) // the log says why; errNoOperator is advice for the caller
+	suspect(w, why, nil) // the log has the reason; errNoOperator tells the caller what to do
 	w.Header().Set("WWW-Authenticate", `Bearer realm="seckill operator"`)
 	api.WriteProblem(w, errNoOperator, language(r))
 }
 
-// mayCompare reports whether a token of an address may be compared. It may have
-// waited by then.
+// mayCompare reports whether a token from an address may be compared. It may wait
+// before it returns.
 //
 // An address that has used up its budget waits before its token is compared. If
 // it waited afterwards, an early 429 would tell that the token is wrong, and many
 // connections would guess as fast as the machine can compare.
 //
 // Addresses that sent the right token lately are exempt. Otherwise anybody behind
-// the operator's own NAT or proxy could lock the operator out in mid-sale. The
-// operator's tools poll, so that their address stays remembered.
+// the operator's own NAT or proxy could lock out the operator during a sale. The
+// operator's tools poll, so their address stays remembered.
 //
 // This has two costs. An attacker at the operator's own address is not slowed
 // down; the length of the token protects against that. An operator at an
@@ -174,22 +174,22 @@ func (a *handler) mayCompare(ctx context.Context, peer netip.Addr) bool {
 	if a.seen.lately(peer, now) {
 		return true
 	}
-	// The budget is taken before the comparison: a check and a later count would
-	// let many connections at once through. A right token costs one, too.
+	// The budget is taken before the comparison. Otherwise many concurrent connections
+	// would pass the check. A right token uses the budget too.
 	within, _ := a.guesses.AllowAddr(peer, now)
 	return within || a.delay(ctx)
 }
 
-// peerOf is the address that a request came from. Requests whose address cannot
-// be read share the budget of the zero address.
+// peerOf returns the address of a request. Requests with an unreadable address share
+// the budget of the zero address.
 func peerOf(r *http.Request) netip.Addr {
 	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
 	return peer.Addr().Unmap()
 }
 
 // delay waits until a token may be compared. It returns false if too many wait
-// already, and if the client leaves or the server stops: leaving early must not
-// make the comparison early.
+// already, if the client leaves, or if the server stops. A client that leaves early
+// gets no early comparison.
 func (a *handler) delay(ctx context.Context) bool {
 	select {
 	case a.late <- struct{}{}:
@@ -208,14 +208,14 @@ func (a *handler) delay(ctx context.Context) bool {
 	return false
 }
 
-// operators remembers the addresses from which the right token came lately. An
-// IPv6 address counts by itself, so that its neighbours get no exemption.
+// operators remembers the addresses that sent the right token lately. It remembers
+// single IPv6 addresses, not networks, so that neighbours get no exemption.
 type operators struct {
 	mu sync.Mutex
 	at map[netip.Addr]time.Time // the last right token of each
 }
 
-// lately reports whether the right token came from an address within seenFor.
+// lately reports whether an address sent the right token within seenFor.
 func (o *operators) lately(addr netip.Addr, now time.Time) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -223,11 +223,11 @@ func (o *operators) lately(addr netip.Addr, now time.Time) bool {
 	return ok && now.Sub(at) < seenFor
 }
 
-// remember notes a right token. If seenAddresses are remembered already, a new
-// address replaces the one that was seen longest ago.
+// remember records a right token. If seenAddresses are remembered already, a new
+// address replaces the oldest one.
 func (o *operators) remember(addr netip.Addr, now time.Time) {
 	if !addr.IsValid() {
-		return // not an address of the operator alone
+		return // the operator is not alone at this address
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -12,34 +12,33 @@ import (
 	"seckill/internal/api"
 )
 
-// Bounds of the stats stream. A reader that takes a beat no faster than
-// writeTimeout is gone.
+// Bounds of the stats stream. A reader that needs longer than writeTimeout for one
+// event is disconnected.
 const (
 	maxStreams   = 64
 	boardTimeout = 5 * time.Second
 	writeTimeout = 10 * time.Second
-	// boardMargin is how long before its start and after its end a product is on
-	// the board.
+	// boardMargin is how long before its start and after its end the board shows a
+	// product.
 	boardMargin = time.Hour
 )
 
-// board is the figures of the products on sale, counted once for all streams.
+// board has the figures of the products on sale, read once for all streams.
 type board struct {
 	mu    sync.Mutex
 	at    time.Time
 	frame []byte
 }
 
-// boardJSON is one beat of the stream. Failed products could not be counted
-// this time.
+// boardJSON is one event of the stream. Failed products could not be read this time.
 type boardJSON struct {
 	NowMS    int64       `json:"now_ms"`
 	Products []api.Stats `json:"products"`
 	Failed   []uint32    `json:"failed"`
 }
 
-// boardFrame is the board as a server-sent event, at most half a beat old. Test
-// products are on it if they are wanted.
+// boardFrame returns the board as a server-sent event, at most half an interval old.
+// tests includes test products.
 func (a *handler) boardFrame(ctx context.Context, tests bool) ([]byte, error) {
 	board := &a.board
 	if tests {
@@ -77,8 +76,8 @@ func (a *handler) boardFrame(ctx context.Context, tests bool) ([]byte, error) {
 	return board.frame, nil
 }
 
-// streamStats sends the figures of the products on sale, beat by beat, until
-// the reader leaves or the server stops.
+// streamStats sends the figures of the products on sale at each interval, until the
+// reader leaves or the server stops.
 func (a *handler) streamStats(w http.ResponseWriter, r *http.Request) {
 	in := readInput(w, r)
 	tests := in.paramTest()
@@ -102,7 +101,7 @@ func (a *handler) streamStats(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
 	header.Set("Content-Type", "text/event-stream")
 	header.Set("Cache-Control", "no-store")
-	header.Set("X-Accel-Buffering", "no") // proxies must not hold beats back
+	header.Set("X-Accel-Buffering", "no") // proxies must not buffer the stream
 	ticker := time.NewTicker(a.StreamEvery)
 	defer ticker.Stop()
 	for sendFrame(w, frame) == nil && r.Method != http.MethodHead {
@@ -114,14 +113,14 @@ func (a *handler) streamStats(w http.ResponseWriter, r *http.Request) {
 		case <-ticker.C:
 		}
 		if frame, err = a.boardFrame(r.Context(), tests); err != nil {
-			frame = []byte(": busy\n\n") // a comment: the stream lives, the figures do not
+			frame = []byte(": busy\n\n") // a comment keeps the stream open without figures
 		}
 	}
 }
 
 func sendFrame(w http.ResponseWriter, frame []byte) error {
 	control := http.NewResponseController(w)
-	// A writer without deadlines is a test's; it cannot hang either.
+	// An error means a writer without deadlines, as in tests, which cannot block.
 	_ = control.SetWriteDeadline(time.Now().Add(writeTimeout))
 	if _, err := w.Write(frame); err != nil {
 		return err

@@ -1,16 +1,15 @@
-// This file finds out whose address a request comes from, also behind
-// proxies. Whatever counts, logs or judges an address of a shopper takes it
-// from here, so that all mean the same one.
+// This file finds the client address of a request, also behind proxies. All code
+// that counts, logs or limits addresses of shoppers uses it.
 //
-// The only thing that cannot be forged is the peer of the connection. A proxy
-// that the operator trusts appends the peer of its own connection to
-// X-Forwarded-For; so the header is read from its right end, past trusted
-// proxies, up to the first address that is none. What stands to the left of it
-// was sent by that client, who may have written anything: it is not read.
+// Only the peer of the connection cannot be forged. A trusted proxy appends the
+// peer of its own connection to X-Forwarded-For. So the header is read from its
+// right end, past trusted proxies, up to the first address that is not one of
+// them. The text to the left of that address comes from the client, which may
+// have written anything. It is not read.
 //
-// No other header is believed: not Forwarded (RFC 7239), X-Real-IP or a CDN's
-// own. A header that a proxy does not set itself it passes on as the client
-// wrote it, and of two headers that disagree nobody could say which one that is.
+// No other header is trusted: not Forwarded (RFC 7239), X-Real-IP or a CDN's own
+// header. A proxy passes on headers that it does not set as the client wrote them.
+// If two headers disagreed, the engine could not tell which one is true.
 
 package admission
 
@@ -26,16 +25,16 @@ import (
 // forwardedFor is the header that is read. It may stand on several lines.
 const forwardedFor = "X-Forwarded-For"
 
-// AddressHeader gives the lines of a request's header of a name, in order.
+// AddressHeader returns the lines of a request header, in order.
 type AddressHeader interface {
 	PeekAll(name string) [][]byte
 }
 
-// Proxies are the networks whose X-Forwarded-For is believed. A nil Proxies
-// trusts nobody.
+// Proxies are the networks whose X-Forwarded-For is trusted. A nil Proxies trusts
+// none.
 type Proxies struct{ networks []netip.Prefix }
 
-// NewProxies trusts networks, each a CIDR such as 10.0.0.0/8, or one address.
+// NewProxies parses trusted networks, each a CIDR such as 10.0.0.0/8 or one address.
 func NewProxies(networks []string) (*Proxies, error) {
 	p := &Proxies{}
 	var errs []error
@@ -70,11 +69,10 @@ func parseNetwork(text string) (netip.Prefix, error) {
 	return network.Masked(), nil
 }
 
-// Trusts reports whether an address is a proxy's.
+// Trusts reports whether an address is that of a trusted proxy.
 func (p *Proxies) Trusts(addr netip.Addr) bool { return p.trusts(addr.Unmap().WithZone("")) }
 
-// trusts reports whether an address, which is not IPv4 written as IPv6, is a
-// proxy's.
+// trusts is Trusts for an address that is not IPv4 written as IPv6.
 func (p *Proxies) trusts(addr netip.Addr) bool {
 	if p == nil {
 		return false
@@ -87,10 +85,9 @@ func (p *Proxies) trusts(addr netip.Addr) bool {
 	return false
 }
 
-// Client is the address of who sent the request: of the connection's peer, or
-// of the last hop before the trusted proxies. Where a trusted proxy has passed
-// on something that is no address, that proxy is the last who is known. It
-// allocates nothing.
+// Client returns the client address: the peer of the connection, or the last hop
+// before the trusted proxies. If the entry of a trusted proxy is not an address,
+// it returns the proxy's own. It does not allocate.
 func (p *Proxies) Client(peer netip.Addr, h AddressHeader) netip.Addr {
 	known := peer.Unmap().WithZone("")
 	if !p.trusts(known) {
@@ -116,7 +113,7 @@ func (p *Proxies) Client(peer netip.Addr, h AddressHeader) netip.Addr {
 	return known
 }
 
-// cutLast takes the last entry off a list.
+// cutLast splits off the last entry of a list.
 func cutLast(list []byte) (rest, last []byte, more bool) {
 	i := bytes.LastIndexByte(list, ',')
 	return list[:max(i, 0)], bytes.Trim(list[i+1:], " \t"), i >= 0
@@ -128,11 +125,11 @@ const maxHopBytes = len("[ffff:ffff:ffff:ffff:ffff:ffff:255.255.255.255]:65535")
 // parseHop reads an address, or an address with a port, which some proxies
 // append: 192.0.2.1, 192.0.2.1:4711, 2001:db8::1, [2001:db8::1], [2001:db8::1]:4711.
 func parseHop(text []byte) (netip.Addr, bool) {
-	if len(text) > maxHopBytes || bytes.IndexByte(text, '%') >= 0 { // a zone means something on one machine only
+	if len(text) > maxHopBytes || bytes.IndexByte(text, '%') >= 0 { // a zone has a meaning only on its own machine
 		return netip.Addr{}, false
 	}
-	// The bytes are lent as a string for the length of the call: an address
-	// without a zone keeps nothing of it.
+	// The string shares the bytes, without a copy. An address without a zone keeps
+	// no reference to it.
 	hop := unsafe.String(&text[0], len(text))
 	var addr netip.Addr
 	var err error

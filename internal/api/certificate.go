@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// lookEvery is how often the files of a certificate are read again, at most.
+// lookEvery is the least time between two reads of the certificate's files.
 const lookEvery = 5 * time.Second
 
-// Certificate is read from files, and again when they change: certificates are
-// renewed every few weeks, and no sale has to be interrupted for it.
+// Certificate is a certificate that is read again when its files change, so that a
+// renewal needs no restart.
 type Certificate struct {
 	certFile, keyFile string
 	now               func() time.Time
@@ -33,7 +33,7 @@ func LoadCertificate(certFile, keyFile string, now func() time.Time, log *slog.L
 	return c, nil
 }
 
-// Config speaks TLS 1.2 or later with the certificate, and HTTP/1.1 in it.
+// Config returns settings for TLS 1.2 or later with the certificate, and HTTP/1.1.
 func (c *Certificate) Config() *tls.Config {
 	return &tls.Config{GetCertificate: c.get, MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}}
 }
@@ -50,8 +50,8 @@ func (c *Certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.current, nil
 }
 
-// load reads the files. Of a pair that is being replaced one may be new already:
-// it is tried again later.
+// load reads the files. If only one file of the pair is replaced so far, it fails,
+// and the next call tries again.
 func (c *Certificate) load() error {
 	pair, err := tls.LoadX509KeyPair(c.certFile, c.keyFile)
 	if err != nil {

@@ -1,5 +1,5 @@
-// The client of the operator API speaks the operator API, for the commands that act on a
-// running sale.
+// This file has the client of the operator API, for commands that act on a running
+// sale.
 
 package api
 
@@ -19,25 +19,25 @@ import (
 )
 
 const (
-	// ClientTimeout bounds a call for which the caller names no other bound.
+	// ClientTimeout is the default timeout of a call.
 	ClientTimeout = 30 * time.Second
-	// maxAnswer bounds what is read of an answer: a report with its findings
-	// is some kilobytes.
+	// maxAnswer bounds the size of an answer. A report with its findings has some
+	// kilobytes.
 	maxAnswer = 4 << 20
 )
 
-// ClientOptions is how to reach the operator API.
+// ClientOptions configure a client of the operator API.
 type ClientOptions struct {
 	URL     string        // such as http://127.0.0.1:8081
 	Token   string        // admin.token
-	Timeout time.Duration // of one call; 0 is DefaultTimeout
-	// Operator and Reason go to the audit: who acts, and why. Empty, the server
-	// names the operator and no reason.
+	Timeout time.Duration // of one call; 0 is ClientTimeout
+	// Operator and Reason are written to the audit log. If they are empty, the server
+	// writes "operator" and no reason.
 	Operator, Reason string
 }
 
-// Client calls the operator API. Every call ends within the timeout, is sent
-// once and never repeated: whether to try again is the operator's decision.
+// Client calls the operator API. Every call ends within the timeout and is sent
+// once. It is never retried: that is the operator's decision.
 type Client struct {
 	base *url.URL
 	opt  ClientOptions
@@ -48,7 +48,7 @@ type Client struct {
 func NewClient(opt ClientOptions) (*Client, error) {
 	base, err := url.Parse(strings.TrimRight(opt.URL, "/"))
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Hostname() == "" || base.User != nil || base.RawQuery != "" {
-		// The text is not echoed: it may hold a password.
+		// The error does not quote the text: it may contain a password.
 		return nil, errors.New("operator API address: must be http://HOST:PORT or https://HOST:PORT, without a user or a query")
 	}
 	if opt.Token == "" {
@@ -62,7 +62,7 @@ func NewClient(opt ClientOptions) (*Client, error) {
 		opt:  opt,
 		http: &http.Client{
 			Timeout: opt.Timeout,
-			// A redirect would carry the token to who knows whom.
+			// Redirects are not followed: they would send the token to another server.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}, nil
@@ -73,8 +73,8 @@ func (c *Client) Product(ctx context.Context, id uint32) (AdminProduct, error) {
 	return c.product(ctx, http.MethodGet, id, "", nil)
 }
 
-// Preheat hands the product's stock to the ledger. Repeated, it changes nothing
-// while the epoch is live.
+// Preheat gives the product's stock to the ledger. It is idempotent while the epoch
+// is live.
 func (c *Client) Preheat(ctx context.Context, id uint32) (AdminProduct, error) {
 	return c.product(ctx, http.MethodPost, id, "preheat", why{c.opt.Reason})
 }
@@ -84,7 +84,7 @@ func (c *Client) Recover(ctx context.Context, id uint32) (AdminProduct, error) {
 	return c.product(ctx, http.MethodPost, id, "recover", why{c.opt.Reason})
 }
 
-// TakeOver has the store sell the product instead of its ledger.
+// TakeOver makes the store sell the product instead of the ledger.
 func (c *Client) TakeOver(ctx context.Context, id uint32) (AdminProduct, error) {
 	return c.product(ctx, http.MethodPost, id, "takeover", why{c.opt.Reason})
 }
@@ -94,8 +94,8 @@ func (c *Client) End(ctx context.Context, id uint32) (AdminProduct, error) {
 	return c.product(ctx, http.MethodPost, id, "end", why{c.opt.Reason})
 }
 
-// Delete deletes a test product that has ended, with its orders, and returns how
-// many this call has deleted. A refusal with busy may say that there are more.
+// Delete deletes a test product that has ended, with its orders, and returns the
+// number of deleted orders. If it is refused with busy, there may be more to delete.
 func (c *Client) Delete(ctx context.Context, id uint32) (orders int, err error) {
 	query := url.Values{}
 	if c.opt.Reason != "" {
@@ -108,7 +108,7 @@ func (c *Client) Delete(ctx context.Context, id uint32) (orders int, err error) 
 	return deleted.Orders, err
 }
 
-// why is the part that every change has in common.
+// why is the common part of every change.
 type why struct {
 	Reason string `json:"reason,omitempty"`
 }
@@ -118,7 +118,7 @@ func (c *Client) product(ctx context.Context, method string, id uint32, verb str
 	return product, err
 }
 
-// into calls and reads the answer.
+// into sends a request and decodes the answer.
 func (c *Client) into(ctx context.Context, answer any, method string, request any, query url.Values, path ...string) error {
 	body, err := c.send(ctx, method, request, query, path...)
 	if err != nil {
@@ -130,8 +130,8 @@ func (c *Client) into(ctx context.Context, answer any, method string, request an
 	return nil
 }
 
-// send sends one request and returns the body of a 2xx answer. Every other
-// answer is a *Refusal.
+// send sends one request and returns the body of a 2xx answer. For any other answer
+// it returns a *Refusal.
 func (c *Client) send(ctx context.Context, method string, request any, query url.Values, path ...string) ([]byte, error) {
 	at := c.base.JoinPath(append([]string{"admin", "v1"}, path...)...)
 	at.RawQuery = query.Encode()
@@ -173,8 +173,8 @@ func (c *Client) send(ctx context.Context, method string, request any, query url
 	return body, nil
 }
 
-// unreached says what an operator can do about it; url.Error's own text would
-// repeat method and address.
+// unreached returns an error that tells the operator what to do. The text of
+// url.Error would repeat method and address.
 func (c *Client) unreached(err error) error {
 	var wrapped *url.Error
 	if errors.As(err, &wrapped) {
@@ -189,7 +189,7 @@ func (c *Client) unreached(err error) error {
 // Refusal is an answer that is not 2xx.
 type Refusal struct {
 	Status   int
-	Document Document // empty when the answer was no problem document
+	Document Document // empty if the answer has no problem document
 }
 
 func (r *Refusal) Error() string {

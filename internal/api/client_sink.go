@@ -24,32 +24,33 @@ func (c *Client) TestSink(ctx context.Context, name string) (SinkTest, error) {
 	return result, err
 }
 
-// RetrySink tries all failed and retrying deliveries of a sink now, and returns
-// how many.
+// RetrySink retries all failed and retrying deliveries of a sink now, and returns
+// their number.
 func (c *Client) RetrySink(ctx context.Context, name string) (int, error) {
 	return c.onSink(ctx, name, "retry", "retried")
 }
 
-// SkipSink gives up all failed deliveries of a sink, and returns how many.
+// SkipSink gives up all failed deliveries of a sink, and returns their number.
 func (c *Client) SkipSink(ctx context.Context, name string) (int, error) {
 	return c.onSink(ctx, name, "skip", "skipped")
 }
 
-// ForgetSink deletes a sink that is not configured any more, and returns how many
-// deliveries its log had.
+// ForgetSink deletes a sink that is not configured any more, and returns the number
+// of deliveries in its log.
 func (c *Client) ForgetSink(ctx context.Context, name string) (int, error) {
 	return c.onSink(ctx, name, "forget", "deliveries")
 }
 
-// onSink does something with all deliveries of a sink, and returns their number,
-// which the answer has under a name.
+// onSink calls an operation on all deliveries of a sink, and returns their number,
+// which is the member counted of the answer.
 func (c *Client) onSink(ctx context.Context, name, verb, counted string) (int, error) {
 	var result map[string]int
 	err := c.into(ctx, &result, http.MethodPost, why{c.opt.Reason}, nil, "sinks", name, verb)
 	return result[counted], err
 }
 
-// DeliveryFilter narrows a page of the delivery log; zero fields do not narrow.
+// DeliveryFilter selects deliveries of a page of the delivery log. Zero fields
+// select all.
 type DeliveryFilter struct {
 	Status, OrderNo, MessageID string
 	After, Before              int64 // events
@@ -80,13 +81,12 @@ func (c *Client) Deliveries(ctx context.Context, name string, filter DeliveryFil
 	return page.Deliveries, err
 }
 
-// RetryDelivery tries one delivery again. The event is named by its number or its
-// message id.
+// RetryDelivery retries one delivery. event is the event's number or message id.
 func (c *Client) RetryDelivery(ctx context.Context, name, event string) (Delivery, error) {
 	return c.delivery(ctx, name, event, "retry")
 }
 
-// SkipDelivery gives up one delivery, named as in RetryDelivery.
+// SkipDelivery gives up one delivery. event is the event's number or message id.
 func (c *Client) SkipDelivery(ctx context.Context, name, event string) (Delivery, error) {
 	return c.delivery(ctx, name, event, "skip")
 }
@@ -97,7 +97,7 @@ func (c *Client) delivery(ctx context.Context, name, event, verb string) (Delive
 	return d, err
 }
 
-// ReplaySink delivers all events since a time again, and returns how many.
+// ReplaySink delivers all events since a time again, and returns their number.
 func (c *Client) ReplaySink(ctx context.Context, name string, from time.Time) (int64, error) {
 	request := struct {
 		From Time `json:"from"`

@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// shortly is how long a write may take after NeverWait: a buffer with room takes
-// it at once.
+// shortly is the write timeout after NeverWait. A write into a buffer with room
+// does not block.
 const shortly = 20 * time.Millisecond
 
 // Conn is a connection that a Listener accepted.
 type Conn struct {
-	net.Conn // with TLS, what is said in it
+	net.Conn // the TLS connection, if TLS is used
 	bare     *bare
 	heard    atomic.Bool
 }
 
-// Hold counts the bytes of an answer that only this connection has. They count
-// until the next Hold, Read or Close: by then the answer is written. It reports
-// false, and counts nothing, if too many bytes wait for their readers already.
+// Hold counts the bytes of an answer that only this connection holds. They count
+// until the next Hold, Read or Close, when the answer is written. If too many bytes
+// wait for slow readers already, it counts nothing and returns false.
 func (c *Conn) Hold(n int) bool { return c.bare.from.hold(c.bare, n) }
 
-// Read notes the first byte.
+// Read reads, and records that the connection is not silent.
 func (c *Conn) Read(b []byte) (int, error) {
 	if c.bare.held.Load() > 0 {
 		c.bare.from.written(c.bare)
@@ -36,8 +36,8 @@ func (c *Conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// SetReadDeadline sets the deadline, which for a silent connection of a
-// stopping server is not later than the one that Hurry gave.
+// SetReadDeadline sets the deadline. If the server is stopping and the connection
+// is silent, the deadline is not later than that of Hurry.
 func (c *Conn) SetReadDeadline(at time.Time) error {
 	if c.heard.Load() {
 		return c.Conn.SetReadDeadline(at)
@@ -57,22 +57,22 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// NeverWait has every further Write succeed whole, or fail: one writer can then
-// serve thousands of readers. A reader that leaves the kernel's buffer full holds
-// the others up once, shortly. After that the connection is good for nothing.
+// NeverWait makes every later Write complete at once or fail, so that one goroutine
+// can write to thousands of readers. A reader that leaves the kernel's buffer full
+// delays the others once, for a short time. After that its connection is broken.
 func (c *Conn) NeverWait() { c.bare.instant.Store(true) }
 
 // bare is the connection below TLS.
 type bare struct {
 	net.Conn
 	from    *Listener
-	addr    netip.Addr // as it is counted
+	addr    netip.Addr // under which the connection is counted
 	instant atomic.Bool
 	closed  atomic.Bool
 	held    atomic.Int64 // bytes of Hold; changed under the listener's lock
 }
 
-// Write writes; after NeverWait it does so shortly or fails.
+// Write writes. After NeverWait it completes within shortly or fails.
 func (b *bare) Write(text []byte) (int, error) {
 	if b.instant.Load() {
 		if err := b.Conn.SetWriteDeadline(time.Now().Add(shortly)); err != nil {
@@ -82,7 +82,7 @@ func (b *bare) Write(text []byte) (int, error) {
 	return b.Conn.Write(text)
 }
 
-// Close closes the connection, which then no longer counts.
+// Close closes the connection and ends its count.
 func (b *bare) Close() error {
 	if b.closed.CompareAndSwap(false, true) {
 		b.from.leave(b)

@@ -6,14 +6,12 @@ import (
 	"seckill"
 )
 
-// maxRanges bounds the entries of a header that are read. Browsers send fewer
-// than ten.
+// maxRanges bounds the header entries that are read. Browsers send fewer than ten.
 const maxRanges = 32
 
-// Language is the language that an Accept-Language header asks for: the first of
-// en and zh that it names, regional variants included, English when it names
-// neither. Browsers name the languages that their reader prefers first, so
-// weights are not read. It does not allocate.
+// Language returns the first of en and zh, with regional variants, in an
+// Accept-Language header, and English if there is neither. Browsers list preferred
+// languages first, so weights are not read. It does not allocate.
 func Language(header []byte) seckill.Lang {
 	for range maxRanges {
 		entry, rest, more := bytes.Cut(header, []byte{','})

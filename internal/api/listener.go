@@ -1,6 +1,6 @@
-// The listener accepts connections of the public, of which it expects nothing
-// good: it bounds how many there are, in all and from one address, survives a
-// want of file handles, speaks TLS, and knows which of them never said a word.
+// This file has the listener for untrusted clients. It bounds the connections in
+// total and per address, survives a lack of file handles, serves TLS, and knows
+// which connections never sent a byte.
 
 package api
 
@@ -16,51 +16,48 @@ import (
 )
 
 const (
-	// lastWords is how long a stopping server waits for the first byte of a
-	// connection that has sent none: a request may be on its way.
+	// lastWords is how long a stopping server waits for the first byte of a silent
+	// connection. Its request may be on the way.
 	lastWords = 200 * time.Millisecond
-	// breather is how long nothing is accepted when there is no handle left for
-	// it: others have to close theirs.
+	// breather is the pause in accepting when no file handle is free.
 	breather = 50 * time.Millisecond
-	// networkBits is the part of an IPv6 address that one customer has: the rest
-	// is theirs to choose.
+	// networkBits is the prefix length of one IPv6 customer, who can choose the rest.
 	networkBits = 64
 )
 
-// Why a connection is refused, for the metrics.
+// The reasons to refuse a connection, for the metrics.
 const (
 	RefusedTotal = "total"
 	RefusedAddr  = "address"
 )
 
-// Refusals lists both.
+// Refusals lists the reasons.
 var Refusals = []string{RefusedTotal, RefusedAddr}
 
-// ListenOptions of a listener. The zero value bounds nothing.
+// ListenOptions configure a listener. The zero value has no bounds.
 type ListenOptions struct {
 	// MaxConns bounds all connections, MaxPerAddr those from one address, or one
 	// /64 of IPv6; 0 is off.
 	MaxConns, MaxPerAddr int
-	// Exempt names addresses that MaxPerAddr is not for, such as those of
-	// proxies; nil for none.
+	// Exempt reports addresses without the bound MaxPerAddr, such as proxies; nil for
+	// none.
 	Exempt func(addr netip.Addr) bool
-	// MaxUnread bounds the bytes of answers that wait for their readers, as Conn.Hold
-	// counts them; MaxUnreadPerAddr those for one address, counted like MaxPerAddr;
-	// 0 is off.
+	// MaxUnread bounds the bytes of answers that clients have not read yet, as counted
+	// by Conn.Hold. MaxUnreadPerAddr bounds those of one address. 0 is off.
 	MaxUnread, MaxUnreadPerAddr int
-	// WriteBuffer is the kernel's send buffer of each connection, in bytes. 0 leaves
-	// it to the kernel, which may let it grow to megabytes.
+	// WriteBuffer is the size of the kernel's send buffer of each connection. With 0
+	// the kernel decides, and the buffer may grow to megabytes.
 	WriteBuffer int
-	// TLS, if set, is spoken on every connection.
+	// TLS, if set, is used on every connection.
 	TLS *tls.Config
-	// OnRefused is told of each connection that is one too many; nil for nobody.
+	// OnRefused is called for each refused connection; may be nil.
 	OnRefused func(why string)
 }
 
-// Listener accepts connections within its bounds. It knows those on which nothing
-// was ever read: browsers, proxies and HTTP clients open some in advance, and no
-// server's graceful stop counts them as idle: each would hold it up for a whole
-// read timeout.
+// Listener accepts connections within its bounds. It knows the silent ones, on which
+// nothing was read yet. Browsers, proxies and HTTP clients open them in advance. A
+// graceful stop does not count them as idle, so each would delay it by a whole read
+// timeout.
 type Listener struct {
 	net.Listener
 	opt    ListenOptions
@@ -70,15 +67,15 @@ type Listener struct {
 	mu     sync.Mutex
 	open   int
 	unread int
-	from   map[netip.Addr]peer // by address, while a bound per address counts them
+	from   map[netip.Addr]peer // counts by address, if a bound per address is set
 	silent map[*Conn]struct{}
-	until  time.Time // set when stopping: when silent connections end
+	until  time.Time // set by Hurry: the deadline of silent connections
 }
 
-// peer is what one address has.
+// peer has the counts of one address.
 type peer struct{ conns, unread int }
 
-// Listen takes an address.
+// Listen listens on an address.
 func Listen(address string, opt ListenOptions) (*Listener, error) {
 	l, err := net.Listen(network(address), address)
 	if err != nil {
@@ -95,8 +92,8 @@ func Listen(address string, opt ListenOptions) (*Listener, error) {
 	}, nil
 }
 
-// network keeps an IPv4 address to IPv4. By itself 0.0.0.0 would take all of
-// IPv6 too, past a firewall that knows nothing of it.
+// network returns tcp4 for an IPv4 address. With tcp, 0.0.0.0 would listen on IPv6
+// too, where a firewall may have no rules.
 func network(address string) string {
 	host, _, err := net.SplitHostPort(address)
 	if ip, bad := netip.ParseAddr(host); err == nil && bad == nil && ip.Is4() {
@@ -105,8 +102,8 @@ func network(address string) string {
 	return "tcp"
 }
 
-// Accept accepts a connection that is within the bounds. What is beyond them is
-// closed at once: an answer would cost more than its sender spends.
+// Accept accepts a connection within the bounds. It closes others at once: an
+// answer would cost more than the client spends.
 func (l *Listener) Accept() (net.Conn, error) {
 	for {
 		accepted, err := l.Listener.Accept()
@@ -128,10 +125,10 @@ func (l *Listener) Accept() (net.Conn, error) {
 	}
 }
 
-// welcome makes a connection of what was accepted, which is silent so far.
+// welcome wraps an accepted connection.
 func (l *Listener) welcome(accepted net.Conn, addr netip.Addr) *Conn {
 	if tcp, ok := accepted.(interface{ SetWriteBuffer(int) error }); ok && l.opt.WriteBuffer > 0 {
-		_ = tcp.SetWriteBuffer(l.opt.WriteBuffer) // at worst the kernel chooses
+		_ = tcp.SetWriteBuffer(l.opt.WriteBuffer) // on failure the kernel's default stays
 	}
 	bare := &bare{Conn: accepted, from: l, addr: addr}
 	c := &Conn{Conn: bare, bare: bare}
@@ -144,16 +141,16 @@ func (l *Listener) welcome(accepted net.Conn, addr netip.Addr) *Conn {
 	return c
 }
 
-// refuse closes a connection without the farewell that would keep its port.
+// refuse closes a connection with a reset, so that no port stays in TIME_WAIT.
 func refuse(c net.Conn) {
 	if tcp, ok := c.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0) // at worst the farewell is said
+		_ = tcp.SetLinger(0) // on failure the port stays for a minute
 	}
 	c.Close()
 }
 
-// isShortage reports an error that passes: there was no handle or no memory, or
-// the other side was gone before it was accepted.
+// isShortage reports a temporary error: no handle, no memory, or a client that left
+// before it was accepted.
 func isShortage(err error) bool {
 	for _, passing := range []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED, syscall.EINTR} {
 		if errors.Is(err, passing) {
@@ -163,7 +160,7 @@ func isShortage(err error) bool {
 	return false
 }
 
-// rest waits a little; false when the listener is closed meanwhile.
+// rest waits for breather. It returns false if the listener is closed meanwhile.
 func (l *Listener) rest() bool {
 	timer := time.NewTimer(breather)
 	defer timer.Stop()
@@ -175,7 +172,8 @@ func (l *Listener) rest() bool {
 	}
 }
 
-// counted is what a peer is counted as; invalid when it is not.
+// counted returns the address under which a peer is counted, or the zero address if
+// it is not counted.
 func (l *Listener) counted(peer net.Addr) netip.Addr {
 	tcp, ok := peer.(*net.TCPAddr)
 	if !ok || l.opt.MaxPerAddr == 0 && l.opt.MaxUnreadPerAddr == 0 {
@@ -191,7 +189,7 @@ func (l *Listener) counted(peer net.Addr) netip.Addr {
 	return addr
 }
 
-// enter counts a connection in, or says why not.
+// enter counts a new connection, or returns the reason of the refusal.
 func (l *Listener) enter(addr netip.Addr) (refused string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -206,7 +204,7 @@ func (l *Listener) enter(addr netip.Addr) (refused string) {
 	return ""
 }
 
-// leave counts a connection out, and what it holds.
+// leave ends the count of a connection and of its held bytes.
 func (l *Listener) leave(b *bare) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -215,7 +213,7 @@ func (l *Listener) leave(b *bare) {
 	l.release(b)
 }
 
-// add changes what is counted for an address; the caller holds the lock.
+// add changes the counts of an address. The caller holds the lock.
 func (l *Listener) add(addr netip.Addr, change peer) {
 	if !addr.IsValid() {
 		return
@@ -228,12 +226,12 @@ func (l *Listener) add(addr netip.Addr, change peer) {
 	}
 }
 
-// hold counts the bytes that a connection is about to write; false if they are
-// too many.
+// hold counts the bytes that a connection is about to write. It returns false if
+// they are too many.
 func (l *Listener) hold(b *bare, n int) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.release(b) // the answer before is written
+	l.release(b) // the previous answer is written
 	switch {
 	case b.closed.Load():
 		return true // the write fails at once
@@ -248,39 +246,39 @@ func (l *Listener) hold(b *bare, n int) bool {
 	return true
 }
 
-// written counts out what a connection held.
+// written ends the count of a connection's held bytes.
 func (l *Listener) written(b *bare) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.release(b)
 }
 
-// release counts out what a connection holds; the caller holds the lock.
+// release is written for a caller that holds the lock.
 func (l *Listener) release(b *bare) {
 	n := int(b.held.Swap(0))
 	l.unread -= n
 	l.add(b.addr, peer{unread: -n})
 }
 
-// Unread is how many bytes of answers wait for their readers.
+// Unread returns the bytes of answers that clients have not read yet.
 func (l *Listener) Unread() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.unread
 }
 
-// Open is how many connections there are.
+// Open returns the number of connections.
 func (l *Listener) Open() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.open
 }
 
-// Close stops accepting; connections stay. It may be called again.
+// Close stops accepting. Open connections stay. It may be called again.
 func (l *Listener) Close() error { return l.close() }
 
-// Hurry gives every silent connection, and those still to come, lastWords from
-// now.
+// Hurry sets the read deadline of every silent connection, also of later ones, to
+// lastWords from now.
 func (l *Listener) Hurry() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// MaxMembers bounds the members of a body's object. No request has more than
+	// MaxMembers bounds the members of a request's object. Requests have at most
 	// twenty.
 	MaxMembers = 64
 	// maxFoldedName is the longest name whose letter case is ignored. Folding a
@@ -21,29 +21,27 @@ const (
 	maxFoldedName = 64
 )
 
-// Object is the members of a JSON object, in their order.
+// Object has the members of a JSON object, in order.
 type Object []Member
 
-// Member is one member of an object, its value undecoded.
+// Member is one member of an object, with its undecoded value.
 type Member struct {
 	Name  string
 	Value []byte
 }
 
-// ReadObject splits a request's body into its members. All HTTP APIs read bodies
-// by it, so they refuse the same ones with bad_request:
+// ReadObject splits a request's body into its members. All HTTP APIs use it, so all
+// of them refuse with bad_request:
 //
 //   - A body that is not UTF-8, or not exactly one JSON object.
 //   - More than MaxMembers members.
-//   - A member that is given twice: a proxy or a log may have read one of them
-//     and the engine the other. Names that differ in case alone are the same
-//     name, as they are to encoding/json.
-//   - Half of a surrogate pair in a name or a string. Decoders replace it, so
-//     that different texts become equal.
+//   - A duplicate member: a proxy or a log may have read one of them and the engine
+//     the other. Names that differ only in case are duplicates, as in encoding/json.
+//   - Half of a surrogate pair in a name or a string. Decoders replace it, and
+//     different texts would become equal.
 //
-// Members of nested objects are not looked at: no request has any. The cost is
-// linear in the body's length, and bodies with too many members are refused
-// before they are parsed.
+// Members of nested objects are not checked: no request has any. The cost is linear
+// in the body's length. Bodies with too many members are refused before parsing.
 func ReadObject(body []byte) (Object, error) {
 	if !utf8.Valid(body) {
 		return nil, bad("the body must be UTF-8")
@@ -80,15 +78,15 @@ func bad(format string, args ...any) *seckill.Error {
 	return seckill.Errorf(seckill.CodeBadRequest, format, args...)
 }
 
-// Decode decodes a member that is a string, a number or a boolean, as
-// json.Unmarshal does. It leaves an absent member alone; null has the wrong type.
+// Decode decodes a string, number or boolean like json.Unmarshal. It does nothing if
+// the member is absent. null has the wrong type.
 func (o Object) Decode(name string, into any) error {
 	for i := range o {
 		if !strings.EqualFold(o[i].Name, name) {
 			continue
 		}
 		switch o[i].Value[0] {
-		case '{', '[', 'n': // nested values need not be decoded to be refused
+		case '{', '[', 'n': // nested values and null are refused without decoding
 		default:
 			if json.Unmarshal(o[i].Value, into) == nil {
 				return nil
@@ -99,11 +97,11 @@ func (o Object) Decode(name string, into any) error {
 	return nil
 }
 
-// pair is a member as it stands in the body: its name in quotes.
+// pair is a raw member of the body, with its name in quotes.
 type pair struct{ name, value []byte }
 
-// split finds the members of an object. Of the JSON it checks quotes, brackets,
-// colons and commas only; the caller checks the rest.
+// split finds the members of an object. It checks only quotes, brackets, colons and
+// commas; the caller checks the rest of the JSON.
 func split(body []byte) (pairs []pair, err error) {
 	at := len(body) - len(bytes.TrimLeft(body, blank))
 	if at == len(body) || body[at] != '{' {
@@ -133,8 +131,8 @@ func split(body []byte) (pairs []pair, err error) {
 	return pairs, nil
 }
 
-// nextDelimiter is the next colon, comma or closing bracket outside strings and nested
-// values, and its place. At the end of the body it is 0.
+// nextDelimiter returns the next colon, comma or closing bracket outside of strings
+// and nested values, with its position. At the end of the body it returns 0.
 func nextDelimiter(body []byte, i int) (at int, delimiter byte) {
 	for depth := 0; i < len(body); i++ {
 		switch c := body[i]; c {
@@ -161,16 +159,16 @@ func nextDelimiter(body []byte, i int) (at int, delimiter byte) {
 // blank is JSON's white space.
 const blank = " \t\r\n"
 
-// unquote decodes a string that is sound JSON.
+// unquote decodes a valid JSON string.
 func unquote(quoted []byte) (text string) {
 	if bytes.IndexByte(quoted, '\\') < 0 {
 		return string(quoted[1 : len(quoted)-1])
 	}
-	_ = json.Unmarshal(quoted, &text) // cannot fail: it is sound
+	_ = json.Unmarshal(quoted, &text) // cannot fail: it is valid
 	return text
 }
 
-// fold gives all spellings of a name that differ in case alone the same text.
+// fold returns the same text for all spellings of a name that differ only in case.
 func fold(name string) string {
 	if len(name) > maxFoldedName {
 		return name
@@ -184,8 +182,8 @@ func fold(name string) string {
 	return string(folded)
 }
 
-// hasLoneSurrogate reports whether sound JSON has half of a surrogate pair in a
-// string, which encoding/json would silently turn into U+FFFD.
+// hasLoneSurrogate reports whether a string in valid JSON has half of a surrogate
+// pair. encoding/json would silently replace it by U+FFFD.
 func hasLoneSurrogate(raw []byte) bool {
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {

@@ -5,7 +5,7 @@ import (
 	"seckill/internal/store"
 )
 
-// Order is an order as its buyer sees it.
+// Order is the JSON of an order for its buyer.
 type Order struct {
 	OrderNo     string `json:"order_no"`
 	ProductID   uint32 `json:"product_id"`
@@ -18,12 +18,12 @@ type Order struct {
 	Reason      string `json:"reason"`
 	CreatedAt   Time   `json:"created_at"`
 	PayBefore   Time   `json:"pay_before"` // null until it is confirmed
-	// Link shows the order to whoever has it; only the buyer who reads this one
-	// order is given it.
+	// Link shows the order without a login. Only the buyer gets it, when reading this
+	// one order.
 	Link string `json:"link,omitempty"`
 }
 
-// OrderOf is the order for its buyer.
+// OrderOf converts an order for its buyer.
 func OrderOf(o *seckill.Order) Order {
 	return Order{
 		OrderNo: o.OrderNo.String(), ProductID: o.ProductID, ProductName: o.ProductName,
@@ -33,7 +33,7 @@ func OrderOf(o *seckill.Order) Order {
 	}
 }
 
-// AdminOrder is an order as the operator sees it.
+// AdminOrder is the JSON of an order for the operator.
 type AdminOrder struct {
 	Order
 	Buyer      string `json:"buyer"`
@@ -47,8 +47,8 @@ type AdminOrder struct {
 	Test       bool   `json:"test"` // of a test product
 }
 
-// AdminOrderOf is the order for the operator. test says that its product is a
-// test.
+// AdminOrderOf converts an order for the operator. test is true for an order of a
+// test product.
 func AdminOrderOf(o *seckill.Order, test bool) AdminOrder {
 	return AdminOrder{
 		Order: OrderOf(o), Buyer: o.Buyer, LimitGroup: o.Group, PriceCents: o.PriceCents,
@@ -56,20 +56,20 @@ func AdminOrderOf(o *seckill.Order, test bool) AdminOrder {
 	}
 }
 
-// OrderStory is an order with all that happened to it.
+// OrderStory is an order with its history.
 type OrderStory struct {
 	AdminOrder
 	Story []StoryLine `json:"story"`
 }
 
-// StoryLine is one thing that happened to an order.
+// StoryLine is one line of an order's history.
 type StoryLine struct {
 	At   Time   `json:"at"`
 	Kind string `json:"kind"` // event, payment, letter or stock
 	What string `json:"what"`
 }
 
-// StoryLineOf is the line on the wire.
+// StoryLineOf converts a line.
 func StoryLineOf(line *store.StoryLine) StoryLine {
 	return StoryLine{At: Time(line.At), Kind: line.Kind, What: line.What}
 }
@@ -91,7 +91,7 @@ type Letter struct {
 	DeadAt     Time   `json:"dead_at"` // null while parked
 }
 
-// LetterOf is the letter on the wire. A dead letter has no next try.
+// LetterOf converts a letter. A dead letter has no next retry.
 func LetterOf(l *store.Letter) Letter {
 	letter := Letter{
 		ID: l.ID, OrderNo: l.Item.Claim.OrderNo.String(), ProductID: l.Item.ProductID,

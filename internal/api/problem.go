@@ -1,6 +1,5 @@
-// This file writes refusals as RFC 9457 problem documents, for both
-// HTTP APIs: the code, its HTTP status, and a sentence in the reader's
-// language.
+// This file writes errors as problem documents (RFC 9457) for both HTTP APIs: the
+// code, its HTTP status, and a sentence in the reader's language.
 
 package api
 
@@ -17,10 +16,10 @@ import (
 // ProblemType is the media type of a problem document.
 const ProblemType = "application/problem+json"
 
-// typePrefix and a code make the type of a problem: a name, not an address.
+// typePrefix and a code are the type of a problem. It is a name, not an address.
 const typePrefix = "urn:seckill:"
 
-// Document is a problem document as it stands on the wire.
+// Document is the JSON of a problem document.
 type Document struct {
 	Type   string       `json:"type"`
 	Title  string       `json:"title"` // for a person, in their language
@@ -35,8 +34,8 @@ type Document struct {
 	RequestID string `json:"request_id,omitempty"`
 }
 
-// ProblemOf is the status and the document of an error. The bytes are shared when the
-// error carries nothing but its code: do not change them.
+// ProblemOf returns the status and the document of an error. Errors with only a code
+// share their bytes: do not change them.
 func ProblemOf(err error, lang seckill.Lang) (status int, body []byte) {
 	return of(err, lang, publicDetail)
 }
@@ -54,8 +53,8 @@ func of(err error, lang seckill.Lang, detail func(*seckill.Error) string) (statu
 	return status, encode(refusal, status, said, lang)
 }
 
-// ProblemWithStatus is the document of an error under another status than its code
-// has: 405 for a wrong method, 500 for a panic.
+// ProblemWithStatus returns the document of an error with a status that differs from
+// that of its code: 405 for a wrong method, 500 for a panic.
 func ProblemWithStatus(status int, err error, lang seckill.Lang) []byte {
 	var refusal *seckill.Error
 	if !errors.As(err, &refusal) || refusal.Code.Index() < 0 {
@@ -64,9 +63,9 @@ func ProblemWithStatus(status int, err error, lang seckill.Lang) []byte {
 	return encode(refusal, status, publicDetail(refusal), lang)
 }
 
-// ProblemOfCode is the status and the document of a code alone. The bytes are made
-// once and shared, so that the crowd's refusals cost no allocation: do not
-// change them. A code outside the table is busy.
+// ProblemOfCode returns the status and the document of a code. The bytes are made
+// once and shared, so that refusals do not allocate: do not change them. An unknown
+// code becomes busy.
 func ProblemOfCode(code seckill.Code, lang seckill.Lang) (status int, body []byte) {
 	i := code.Index()
 	if i < 0 {
@@ -78,8 +77,7 @@ func ProblemOfCode(code seckill.Code, lang seckill.Lang) (status int, body []byt
 	return code.Status(), plain[i][lang]
 }
 
-// RetryAfter is the value of the Retry-After header that an error asks for, ""
-// for none.
+// RetryAfter returns the value of an error's Retry-After header, or "".
 func RetryAfter(err error) string {
 	var refusal *seckill.Error
 	if errors.As(err, &refusal) && refusal.RetryAfter > 0 {
@@ -94,8 +92,8 @@ func WriteProblem(w http.ResponseWriter, err error, lang seckill.Lang) {
 	write(w, status, body, RetryAfter(err), lang)
 }
 
-// WriteProblemToOperator is Write for those who run the engine: an outage's detail
-// stays, since it says how far their change has come.
+// WriteProblemToOperator is WriteProblem for operators. It keeps the detail of an
+// outage, which tells how far the operator's change has come.
 func WriteProblemToOperator(w http.ResponseWriter, err error, lang seckill.Lang) {
 	status, body := of(err, lang, func(refusal *seckill.Error) string { return refusal.Detail })
 	write(w, status, body, RetryAfter(err), lang)
@@ -120,10 +118,10 @@ func write(w http.ResponseWriter, status int, body []byte, retryAfter string, la
 		header.Set("Retry-After", retryAfter)
 	}
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // the reader may be gone; nothing is left to tell
+	_, _ = w.Write(body) // the client may have left
 }
 
-// plain has the document of each code alone, by Code.Index and language.
+// plain has the document of each code without detail, by Code.Index and language.
 var plain = func() (table [][2][]byte) {
 	for _, code := range seckill.Codes() {
 		var row [2][]byte
@@ -156,9 +154,9 @@ func encode(refusal *seckill.Error, status int, detail string, lang seckill.Lang
 	return body
 }
 
-// publicDetail is what anybody may be told of an error. An outage's detail
-// names our own parts and addresses; it belongs in the log. A detail may quote the
-// request, so it is cut to a bounded length.
+// publicDetail returns the detail of an error for the public. The detail of an outage
+// names internal servers and addresses, so it is only logged. A detail may quote the
+// request, so its length is bounded.
 func publicDetail(refusal *seckill.Error) string {
 	if refusal.Code == seckill.CodeBusy {
 		return ""

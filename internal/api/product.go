@@ -6,7 +6,7 @@ import (
 	"seckill"
 )
 
-// Product is a product as a shopper sees it.
+// Product is the JSON of a product for shoppers.
 type Product struct {
 	ID           uint32         `json:"id"`
 	Ref          string         `json:"ref"`
@@ -19,32 +19,32 @@ type Product struct {
 	EndsAt       Time           `json:"ends_at"`
 	Status       seckill.Status `json:"status"`
 	NowMS        int64          `json:"now_ms"`
-	// TokenRequired says that a purchase needs a token from the challenge.
+	// TokenRequired is true if a purchase needs a purchase token.
 	TokenRequired bool `json:"token_required"`
-	// Test says that the product is for a rehearsal.
+	// Test is true for a product of a rehearsal.
 	Test bool `json:"test,omitempty"`
-	// TokenOpensAt is from when such a token can be had.
+	// TokenOpensAt is when buyers can get purchase tokens.
 	TokenOpensAt *Time `json:"token_opens_at,omitempty"`
-	// MayReturnUntil is, while the product is sold out, when the last unit that
-	// may still come back has come back or is paid.
+	// MayReturnUntil is set while the product is sold out. By then every unpaid unit
+	// has returned or is paid.
 	MayReturnUntil *Time `json:"may_return_until,omitempty"`
-	// AllPaid says that the product is sold out and every unit is paid for, so that
-	// none comes back by itself.
+	// AllPaid is true if the product is sold out and every unit is paid, so that none
+	// returns by expiry.
 	AllPaid bool `json:"all_paid,omitempty"`
-	// PaymentProviders are the names that an order's payment accepts.
+	// PaymentProviders are the accepted payment providers.
 	PaymentProviders []string `json:"payment_providers"`
 }
 
-// ShopTerms is what every product of one server has in common on the wire.
+// ShopTerms are the fields that all products of one server share.
 type ShopTerms struct {
 	TokenRequired bool
-	// TokenLead is how long before the start a purchase token can be had.
+	// TokenLead is how long before the start buyers can get purchase tokens.
 	TokenLead        time.Duration
 	PaymentProviders []string
 }
 
-// ProductOf is the product at an instant. soldOut is the ledger's word, or the
-// sold-out flag's.
+// ProductOf converts a product at an instant. soldOut is from the ledger or from the
+// sold-out flag.
 func ProductOf(p *seckill.Product, now time.Time, soldOut bool, terms ShopTerms) Product {
 	product := Product{
 		ID: p.ID, Ref: p.Ref, Name: p.Name, ImageURL: p.ImageURL, PriceCents: p.PriceCents, Currency: p.Currency,
@@ -59,7 +59,7 @@ func ProductOf(p *seckill.Product, now time.Time, soldOut bool, terms ShopTerms)
 	return product
 }
 
-// AdminProduct is a product as the operator sees it.
+// AdminProduct is the JSON of a product for the operator.
 type AdminProduct struct {
 	ID           uint32           `json:"id"`
 	Ref          string           `json:"ref"`
@@ -69,7 +69,7 @@ type AdminProduct struct {
 	Test         bool             `json:"test"`
 	PriceCents   int64            `json:"price_cents"`
 	Currency     string           `json:"currency"`
-	Stock        int64            `json:"stock"`   // what the store has unsold
+	Stock        int64            `json:"stock"`   // unsold units in the store
 	Offered      int64            `json:"offered"` // the initial stock plus operator changes
 	PerUserLimit int              `json:"per_user_limit"`
 	LimitGroup   uint32           `json:"limit_group"`
@@ -84,13 +84,13 @@ type AdminProduct struct {
 	Epoch        uint64           `json:"epoch"`
 	Version      uint64           `json:"version"`
 	Rebuilding   bool             `json:"rebuilding"`
-	// InstructionWaiting says that the store does not have the state yet: the
-	// ledger keeps the instruction for it.
+	// InstructionWaiting is true while the store does not have the state yet. The
+	// ledger keeps the instruction until then.
 	InstructionWaiting bool `json:"instruction_waiting,omitempty"`
 	CreatedAt          Time `json:"created_at"`
 }
 
-// AdminProductOf is the product for the operator. status is what shoppers see.
+// AdminProductOf converts a product for the operator. status is what shoppers see.
 func AdminProductOf(p *seckill.Product, status seckill.Status) AdminProduct {
 	return AdminProduct{
 		ID: p.ID, Ref: p.Ref, Name: p.Name, ImageURL: p.ImageURL, Unlisted: p.Unlisted, Test: p.Test, PriceCents: p.PriceCents, Currency: p.Currency,
@@ -101,7 +101,7 @@ func AdminProductOf(p *seckill.Product, status seckill.Status) AdminProduct {
 	}
 }
 
-// List makes the wire shapes of many; never nil, so that it is [] in JSON.
+// List converts many records. It never returns nil, so that JSON has [] and not null.
 func List[D, W any](domain []D, of func(*D) W) []W {
 	list := make([]W, len(domain))
 	for i := range domain {

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// Reconcile counts a product now and, if asked, mends what has one safe
+// Reconcile counts a product now. With repair it also repairs rows with one safe
 // direction.
 func (c *Client) Reconcile(ctx context.Context, id uint32, repair bool) (Report, error) {
 	var report Report

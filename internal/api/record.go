@@ -10,8 +10,8 @@ import (
 // EventVersion is the version of the event envelope.
 const EventVersion = 1
 
-// Event is an event in the operator's feed and in streams. The fields of an
-// order are absent where there is no such order. Sinks send EventData in a
+// Event is the JSON of an event in the operator's feed and in streams. The fields of
+// an order are absent if the event has no order. Sinks send EventData in a
 // CloudEvents envelope instead.
 type Event struct {
 	V           int               `json:"v"`
@@ -30,7 +30,7 @@ type Event struct {
 	Data        json.RawMessage   `json:"data,omitempty"` // seckill.SaleData or seckill.RefundData
 }
 
-// EventOf is the event in its envelope.
+// EventOf converts an event.
 func EventOf(e *seckill.Event) Event {
 	event := Event{
 		V: EventVersion, ID: e.ID, At: Time(e.At), Event: e.Kind, ProductID: e.ProductID,
@@ -60,7 +60,7 @@ type Payment struct {
 	DoneAt      Time   `json:"done_at"`
 }
 
-// PaymentOf is the movement on the wire.
+// PaymentOf converts a movement of money.
 func PaymentOf(p *store.Payment) Payment {
 	return Payment{
 		ID: p.ID, Type: p.Type, OrderNo: p.OrderNo, Provider: p.Provider, TradeNo: p.TradeNo,
@@ -70,7 +70,7 @@ func PaymentOf(p *store.Payment) Payment {
 	}
 }
 
-// Audit is who did what, when and why.
+// Audit is one line of the audit log.
 type Audit struct {
 	ID        int64  `json:"id"`
 	At        Time   `json:"at"`
@@ -82,7 +82,7 @@ type Audit struct {
 	Detail    string `json:"detail"`
 }
 
-// AuditOf is the line on the wire.
+// AuditOf converts a line.
 func AuditOf(line *store.AuditLine) Audit {
 	return Audit{
 		ID: line.ID, At: Time(line.At), Actor: line.Actor, Action: line.Action,
@@ -95,11 +95,11 @@ type StockChange struct {
 	ChangeID  string `json:"change_id"`
 	ProductID uint32 `json:"product_id"`
 	Delta     int64  `json:"delta"`
-	Status    string `json:"status"` // open while the ledger is owed, then done
+	Status    string `json:"status"` // open until the ledger has the change, then done
 	CreatedAt Time   `json:"created_at"`
 }
 
-// StockChangeOf is the change on the wire.
+// StockChangeOf converts a change.
 func StockChangeOf(c *store.StockChange) StockChange {
 	return StockChange{
 		ChangeID: c.ID, ProductID: c.ProductID, Delta: c.Delta, Status: string(c.Status),

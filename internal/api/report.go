@@ -11,7 +11,7 @@ type Report struct {
 	ProductID uint32    `json:"product_id"`
 	Test      bool      `json:"test"` // the product is a test
 	At        time.Time `json:"at"`
-	// Balanced is nil when the deadline passed before one could tell.
+	// Balanced is nil if the deadline passed before the result was known.
 	Balanced   *bool            `json:"balanced"`
 	Violations []Violation      `json:"violations"`
 	Figures    map[string]int64 `json:"figures"`
@@ -26,7 +26,7 @@ type Violation struct {
 	Detail   string `json:"detail"`
 }
 
-// MarshalJSON writes the report; what is empty is empty, not null.
+// MarshalJSON writes the report with empty lists, not null.
 func (r Report) MarshalJSON() ([]byte, error) {
 	if r.Violations == nil {
 		r.Violations = []Violation{}

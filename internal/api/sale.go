@@ -19,12 +19,12 @@ type NewProduct struct {
 	PerUserLimit int
 	StartsAt     time.Time
 	EndsAt       time.Time
-	Strategy     seckill.Strategy // "" leaves it to the server
+	Strategy     seckill.Strategy // "" is the server's default
 	Test         bool             // a product of a rehearsal
 }
 
-// CreateProduct puts a product on the list of sales. An id that is taken is a
-// Refusal with wrong_state.
+// CreateProduct creates a product. If the id is taken, it returns a Refusal with
+// wrong_state.
 func (c *Client) CreateProduct(ctx context.Context, p NewProduct) (AdminProduct, error) {
 	request := struct {
 		ID           uint32           `json:"id"`
@@ -50,11 +50,11 @@ func (c *Client) Stats(ctx context.Context, id uint32) (Stats, error) {
 	return figures, err
 }
 
-// OrdersPage is how many orders one page has at most.
+// OrdersPage is the most orders of one page.
 const OrdersPage = 500
 
-// Orders is a page of a product's orders, newest first: those before an order,
-// or from the newest on.
+// Orders returns a page of a product's orders, newest first. before is the order
+// before which the page begins, or "" for the newest.
 func (c *Client) Orders(ctx context.Context, product uint32, before string) ([]AdminOrder, error) {
 	query := url.Values{"product_id": {strconv.FormatUint(uint64(product), 10)}, "limit": {strconv.Itoa(OrdersPage)}}
 	if before != "" {

@@ -7,9 +7,8 @@ import (
 	"seckill/internal/store"
 )
 
-// EventData is the data member of an event that a sink sends: the order as it
-// was with the event, the figures of a sale, or the refund. The order is nil if
-// there is none.
+// EventData returns the data member of an event for a sink: the order at the time of
+// the event, the figures of a sale, or the refund. o is nil if there is no order.
 func EventData(e *seckill.Event, o *seckill.Order) any {
 	if len(e.Data) > 0 && string(e.Data) != "null" {
 		return withProduct{e.ProductID, e.Data}
@@ -25,7 +24,7 @@ func EventData(e *seckill.Event, o *seckill.Order) any {
 	}{e.ProductID, e.OrderNo.String(), e.Reason}
 }
 
-// withProduct adds the product to an object that does not name it.
+// withProduct adds the product's id to an object.
 type withProduct struct {
 	product uint32
 	object  json.RawMessage
@@ -49,20 +48,20 @@ func (w withProduct) MarshalJSON() ([]byte, error) {
 	return json.Marshal(members)
 }
 
-// Sink is a sink as operators see it. Those that are not configured any more
-// have no kind and no target.
+// Sink is the JSON of a sink. Sinks that are not configured any more have no kind
+// and no target.
 type Sink struct {
 	Name       string           `json:"name"`
 	Kind       string           `json:"kind"`
 	Target     string           `json:"target"` // without secrets
 	Configured bool             `json:"configured"`
 	State      string           `json:"state"`  // idle, sending, retrying, failed, down or not_configured
-	Cursor     int64            `json:"cursor"` // the last event that was taken from the feed
+	Cursor     int64            `json:"cursor"` // the last event read from the feed
 	LagEvents  int64            `json:"lag_events"`
-	LagSeconds float64          `json:"lag_seconds"` // age of the oldest event that is not delivered
+	LagSeconds float64          `json:"lag_seconds"` // age of the oldest undelivered event
 	Deliveries map[string]int64 `json:"deliveries"`  // by status
 	LastError  string           `json:"last_error"`
-	// LastErrorAt is null without one.
+	// LastErrorAt is null if there was no error.
 	LastErrorAt Time `json:"last_error_at"`
 	DownSince   Time `json:"down_since"` // null if it is not down
 }
@@ -73,18 +72,18 @@ type Delivery struct {
 	MessageID string            `json:"message_id"` // the header webhook-id
 	Event     seckill.EventKind `json:"event"`
 	EventAt   Time              `json:"event_at"`
-	Key       string            `json:"key"` // what its order goes by
+	Key       string            `json:"key"` // deliveries with the same key are in order
 	Status    string            `json:"status"`
 	Attempts  int               `json:"attempts"`
-	Answer    string            `json:"answer"` // of the last try, such as 204
+	Answer    string            `json:"answer"` // of the last attempt, such as 204
 	LatencyMS int64             `json:"latency_ms"`
 	Error     string            `json:"error"`
-	FirstAt   Time              `json:"first_at"` // null before the first try
+	FirstAt   Time              `json:"first_at"` // null before the first attempt
 	LastAt    Time              `json:"last_at"`
 	NextAt    Time              `json:"next_at"` // null unless it is retried
 }
 
-// DeliveryOf is the delivery on the wire.
+// DeliveryOf converts a delivery.
 func DeliveryOf(d *store.Delivery) Delivery {
 	return Delivery{
 		EventID: d.EventID, MessageID: d.MessageID, Event: d.Kind, EventAt: Time(d.EventAt), Key: d.Key,
@@ -93,7 +92,7 @@ func DeliveryOf(d *store.Delivery) Delivery {
 	}
 }
 
-// SinkTest is how a sink answered an echo event.
+// SinkTest is the answer of a sink to an echo event.
 type SinkTest struct {
 	OK        bool   `json:"ok"`
 	Answer    string `json:"answer"`

@@ -1,5 +1,4 @@
-// This file has what the engine tells an operator about a sale: its
-// figures at a glance, and the report of a reconciliation.
+// This file has the figures of a sale for operators.
 
 package api
 
@@ -14,23 +13,22 @@ type Stats struct {
 	Seller    string         `json:"seller"` // SellerLedger, SellerStore or SellerMoving
 	Epoch     uint64         `json:"epoch"`
 	Offered   int64          `json:"offered"`
-	// Ledger.Reserved is the units of live reservations: queued, pending and
-	// paid.
+	// Ledger.Reserved counts the units of live reservations: queued, pending and paid.
 	Ledger LedgerFigures `json:"ledger"`
 	Store  StoreFigures  `json:"store"`
 	Queue  QueueFigures  `json:"queue"`
-	// Requests counts this instance's answers: "accepted", and one per code.
+	// Requests counts this instance's answers by "accepted" and by error code.
 	Requests map[string]int64 `json:"requests"`
 }
 
-// Who sells a product.
+// The seller of a product.
 const (
 	SellerLedger = "ledger"
 	SellerStore  = "store"
 	SellerMoving = "moving" // the store takes over, and does not sell yet
 )
 
-// Available is what is free to be sold, by whoever sells.
+// Available returns the free units of the current seller.
 func (s *Stats) Available() int64 {
 	if s.Seller == SellerLedger {
 		return s.Ledger.Available
@@ -38,7 +36,7 @@ func (s *Stats) Available() int64 {
 	return s.Store.Stock
 }
 
-// Reserved is the units that are taken, by whoever sells.
+// Reserved returns the reserved units of the current seller.
 func (s *Stats) Reserved() int64 {
 	if s.Seller == SellerLedger {
 		return s.Ledger.Reserved
@@ -46,13 +44,13 @@ func (s *Stats) Reserved() int64 {
 	return s.Store.Pending + s.Store.Paid
 }
 
-// LedgerFigures are free and taken units.
+// LedgerFigures are free and reserved units.
 type LedgerFigures struct {
 	Available int64 `json:"available"`
 	Reserved  int64 `json:"reserved"`
 }
 
-// StoreFigures is the product's units in the store, by the state of their orders.
+// StoreFigures are the product's units in the store, by order status.
 type StoreFigures struct {
 	Stock     int64 `json:"stock"`
 	Pending   int64 `json:"pending"`
@@ -62,8 +60,8 @@ type StoreFigures struct {
 	Refunded  int64 `json:"refunded"`
 }
 
-// QueueFigures is what waits for the worker.
+// QueueFigures are the reservations that wait for the worker.
 type QueueFigures struct {
-	Depth    int64 `json:"depth"` // reservations, parked ones included
+	Depth    int64 `json:"depth"` // reservations, with parked claims and dead letters
 	OldestMS int64 `json:"oldest_ms"`
 }

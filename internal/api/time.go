@@ -1,6 +1,6 @@
-// The types of this package are the JSON that both HTTP APIs, the event feed and
-// the sinks write, and how it is made from the domain. openapi.yaml describes them; a
-// test holds the two together.
+// The types of this package are the JSON of both HTTP APIs, the event feed and the
+// sinks. Functions such as OrderOf convert domain types. A test compares the types
+// with openapi.yaml.
 
 package api
 
@@ -10,16 +10,16 @@ import (
 	"time"
 )
 
-// TimeFormat is RFC 3339 to the millisecond; times on the wire are in UTC.
+// TimeFormat is RFC 3339 with milliseconds. Times in JSON are in UTC.
 const TimeFormat = "2006-01-02T15:04:05.000Z07:00"
 
-// Time is a time on the wire: a string in TimeFormat, null when zero.
+// Time is a time in JSON: a string in TimeFormat, or null for the zero time.
 type Time time.Time
 
-// Time is t as a time.Time.
+// Time returns t as a time.Time.
 func (t Time) Time() time.Time { return time.Time(t) }
 
-// MarshalJSON writes the time, or null when it is zero.
+// MarshalJSON writes the time, or null for the zero time.
 func (t Time) MarshalJSON() ([]byte, error) {
 	if time.Time(t).IsZero() {
 		return []byte("null"), nil
