@@ -228,7 +228,7 @@ func closedChannel() <-chan struct{} {
 	return stop
 }
 
-func TestOnlyTheTokenOpens(t *testing.T) {
+func TestAuth_OnlyTokenIsAccepted(t *testing.T) {
 	d := newFixture(t, func(o *Options) { o.Pprof, o.GuessWait = true, time.Nanosecond })
 	for _, header := range []string{
 		"", "Bearer", "Bearer ", "Bearer wrong", "Bearer " + token + "x", "Bearer " + token[1:],
@@ -250,7 +250,7 @@ func TestOnlyTheTokenOpens(t *testing.T) {
 	}
 }
 
-func TestAHeaderThatDecidesIsGivenOnce(t *testing.T) {
+func TestAuth_RepeatedHeaderIsRefused(t *testing.T) {
 	d := newFixture(t, nil)
 	for _, name := range []string{"Authorization", "Idempotency-Key", "Content-Type", "X-Operator"} {
 		request, err := http.NewRequest("POST", d.url+"/admin/v1/products/1/stock", strings.NewReader(`{"delta":5}`))
@@ -276,7 +276,7 @@ func TestAHeaderThatDecidesIsGivenOnce(t *testing.T) {
 	}
 }
 
-func TestProfilesStandBehindTheToken(t *testing.T) {
+func TestPprof_NeedsToken(t *testing.T) {
 	d := newFixture(t, func(o *Options) { o.Pprof = true })
 	d.client = http.DefaultClient // profiles are not part of the description
 	if got := d.do("GET", "/debug/pprof/", "", "Authorization: none"); got.status != 401 {
@@ -290,7 +290,7 @@ func TestProfilesStandBehindTheToken(t *testing.T) {
 	}
 }
 
-func TestNoAPIWithoutAToken(t *testing.T) {
+func TestNew_RefusesEmptyToken(t *testing.T) {
 	e := &engine{}
 	if _, err := New(Options{Sales: e, Orders: e, Reconciler: e, Records: e, Sinks: fakeSinks{e}, Log: slog.Default()}); err == nil {
 		t.Error("an API without a token was made")
@@ -300,7 +300,7 @@ func TestNoAPIWithoutAToken(t *testing.T) {
 	}
 }
 
-func TestTextsFollowTheReader(t *testing.T) {
+func TestProblem_TextFollowsAcceptLanguage(t *testing.T) {
 	d := newFixture(t, nil)
 	for header, want := range map[string]string{
 		"zh-CN,zh;q=0.9,en;q=0.8": "未找到", "en": "Not found.", "fr": "Not found.", "fr,zh;q=0.2": "未找到",
@@ -312,7 +312,7 @@ func TestTextsFollowTheReader(t *testing.T) {
 	}
 }
 
-func TestUnknownPathsAndMethodsAreProblemDocuments(t *testing.T) {
+func TestRouter_UnknownPathsAndMethodsAreProblems(t *testing.T) {
 	d := newFixture(t, nil)
 	for _, path := range []string{
 		"/", "/admin", "/nowhere", "/admin/v1/nowhere", "/admin/v1/products/", "/admin//v1/products",
@@ -337,7 +337,7 @@ func TestUnknownPathsAndMethodsAreProblemDocuments(t *testing.T) {
 	}
 }
 
-func TestAnOutageIsBusyAndOnlyTheLogKnowsWhy(t *testing.T) {
+func TestOutage_IsBusyAndCauseIsOnlyLogged(t *testing.T) {
 	d := newFixture(t, nil)
 	d.engine.fail(errOutage)
 	no := orderNo.String()
@@ -361,7 +361,7 @@ func TestAnOutageIsBusyAndOnlyTheLogKnowsWhy(t *testing.T) {
 	}
 }
 
-func TestAPanicIsUnknownNotNo(t *testing.T) {
+func TestPanic_AnswersBusy(t *testing.T) {
 	var panics, observed atomic.Int32
 	d := newFixture(t, func(o *Options) {
 		o.Records = struct{ Records }{} // every method is a nil dereference
@@ -382,7 +382,7 @@ func TestAPanicIsUnknownNotNo(t *testing.T) {
 	}
 }
 
-func TestReadinessTellsTheTruth(t *testing.T) {
+func TestReadyz_ReportsEveryCheck(t *testing.T) {
 	well := func(context.Context) error { return nil }
 	closed := func(context.Context) error { return fmt.Errorf("closed") }
 	hung := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
@@ -439,7 +439,7 @@ func TestListSinks_States(t *testing.T) {
 	}
 }
 
-func TestRequestID_StandsInAnswerDocumentAndLog(t *testing.T) {
+func TestRequestID_IsInAnswerDocumentAndLog(t *testing.T) {
 	d := newFixture(t, nil)
 	for _, sent := range []string{"from-the-proxy/1", "not well formed", ""} {
 		refused := d.do("GET", "/admin/v1/products/x", "", "X-Request-Id: "+sent)

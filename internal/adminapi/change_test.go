@@ -26,7 +26,7 @@ func (d *fixture) did(method, path, body string, headers ...string) call {
 	return calls[len(calls)-1]
 }
 
-func TestANewProductHasItsDefaults(t *testing.T) {
+func TestCreateProduct_HasDefaults(t *testing.T) {
 	d := newFixture(t, nil)
 	want := seckill.Product{
 		ID: 1, Name: "Phone", PriceCents: 699900, Currency: "CNY", Stock: 10000, Offered: 10000, PerUserLimit: 1,
@@ -48,7 +48,7 @@ func TestANewProductHasItsDefaults(t *testing.T) {
 	}
 }
 
-func TestAPatchChangesWhatItNames(t *testing.T) {
+func TestPatch_ChangesOnlyNamedFields(t *testing.T) {
 	d := newFixture(t, nil)
 	got := d.did("PATCH", "/admin/v1/products/1", `{"ref":"","price_cents":0,"per_user_limit":2,"unlisted":false,"reason":"gift"}`)
 	ref, price, limit, unlisted := "", int64(0), 2, false
@@ -58,7 +58,7 @@ func TestAPatchChangesWhatItNames(t *testing.T) {
 	}
 }
 
-func TestEveryChangeSaysWhoAndWhy(t *testing.T) {
+func TestChanges_HaveActorAndReason(t *testing.T) {
 	d := newFixture(t, nil)
 	no := orderNo.String()
 	for path, did := range map[string]string{
@@ -107,7 +107,7 @@ func TestPause_IsAcceptedWhileTheStoreIsAway(t *testing.T) {
 	}
 }
 
-func TestReplay_SaysSinceWhenWhoAndWhy(t *testing.T) {
+func TestReplay_HasStartActorAndReason(t *testing.T) {
 	d := newFixture(t, nil)
 	got := d.did("POST", "/admin/v1/sinks/shop/replay", `{"from":"2026-11-11T20:00:00+08:00","reason":"lost"}`, "X-Operator: li.na")
 	want := time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)
@@ -116,7 +116,7 @@ func TestReplay_SaysSinceWhenWhoAndWhy(t *testing.T) {
 	}
 }
 
-func TestARepairIsAuditedBeforeItIsMade(t *testing.T) {
+func TestRepair_IsAuditedFirst(t *testing.T) {
 	d := newFixture(t, nil)
 	d.do("POST", "/admin/v1/reconciliations", `{"product_id":1,"repair":true,"reason":"drill"}`, "X-Operator: li.na")
 	calls := d.engine.changes()
@@ -130,7 +130,7 @@ func TestARepairIsAuditedBeforeItIsMade(t *testing.T) {
 	}
 }
 
-func TestAStockChangeIsKnownByItsID(t *testing.T) {
+func TestStockChange_IsIdempotentByID(t *testing.T) {
 	d := newFixture(t, nil)
 	const path = "/admin/v1/products/1/stock"
 	for want, request := range map[string][]string{
@@ -156,7 +156,7 @@ func TestAStockChangeIsKnownByItsID(t *testing.T) {
 	}
 }
 
-func TestFiltersReachTheStore(t *testing.T) {
+func TestLists_FiltersReachTheStore(t *testing.T) {
 	d := newFixture(t, nil)
 	paid := seckill.OrderPaid
 	for path, want := range map[string]any{
@@ -181,7 +181,7 @@ func TestFiltersReachTheStore(t *testing.T) {
 	}
 }
 
-func TestTheFeedSaysWhereToGoOn(t *testing.T) {
+func TestFeed_ReturnsNextCursor(t *testing.T) {
 	d := newFixture(t, nil)
 	for path, next := range map[string]int64{"/admin/v1/events": 9, "/admin/v1/events?after=9": 9, "/admin/v1/events?after=99": 99} {
 		var page eventPage
@@ -191,7 +191,7 @@ func TestTheFeedSaysWhereToGoOn(t *testing.T) {
 	}
 }
 
-func TestAKeptReportHasTheNumberOfItsRow(t *testing.T) {
+func TestReports_HaveIDOfTheirRow(t *testing.T) {
 	d := newFixture(t, nil)
 	got := d.do("GET", "/admin/v1/reconciliations", "")
 	if !strings.Contains(string(got.body), `"id":7,"product_id":1`) || !strings.Contains(string(got.body), `"balanced":false`) {
@@ -199,7 +199,7 @@ func TestAKeptReportHasTheNumberOfItsRow(t *testing.T) {
 	}
 }
 
-func TestAnOrderInTheLedgerIsQueuedAndHasNoStoryYet(t *testing.T) {
+func TestOrder_InLedgerIsQueuedWithoutStory(t *testing.T) {
 	d := newFixture(t, nil)
 	got := d.do("GET", "/admin/v1/orders/"+waiting.String(), "")
 	if got.status != http.StatusOK || !strings.Contains(string(got.body), `"status":"queued","reason":""`) || !strings.Contains(string(got.body), `"story":[]`) {
@@ -207,7 +207,7 @@ func TestAnOrderInTheLedgerIsQueuedAndHasNoStoryYet(t *testing.T) {
 	}
 }
 
-func TestAnOrderOnTheLadderIsQueued(t *testing.T) {
+func TestOrder_OnRetryLadderIsQueued(t *testing.T) {
 	d := newFixture(t, nil)
 	got := d.do("GET", "/admin/v1/orders/"+onLadder.String(), "")
 	if !strings.Contains(string(got.body), `"status":"queued","reason":"bad data"`) {
@@ -217,7 +217,7 @@ func TestAnOrderOnTheLadderIsQueued(t *testing.T) {
 }
 
 // An order of which nobody can tell yet is no order that does not exist.
-func TestAnOrderThatMayBeQueuedIsBusyToTheOperator(t *testing.T) {
+func TestOrder_ThatMayBeQueuedIsBusy(t *testing.T) {
 	d := newFixture(t, nil)
 	d.refused(seckill.CodeBusy, "it may be queued", "GET", "/admin/v1/orders/"+maybe.String(), "")
 	for _, move := range []string{"cancel", "refund"} {
@@ -225,7 +225,7 @@ func TestAnOrderThatMayBeQueuedIsBusyToTheOperator(t *testing.T) {
 	}
 }
 
-func TestASearchThatCouldNotAskAllSaysSo(t *testing.T) {
+func TestSearch_ReportsIncompleteResult(t *testing.T) {
 	d := newFixture(t, nil)
 	for buyer, partial := range map[string]string{"half": `"partial":true`, "bob": `"partial":false`, "nobody": `"partial":false`} {
 		if got := d.do("GET", "/admin/v1/orders?buyer="+buyer, ""); got.status != http.StatusOK || !strings.Contains(string(got.body), partial) {
@@ -234,7 +234,7 @@ func TestASearchThatCouldNotAskAllSaysSo(t *testing.T) {
 	}
 }
 
-func TestTheStreamBeatsUntilTheServerStops(t *testing.T) {
+func TestStream_SendsUntilServerStops(t *testing.T) {
 	stop, began := make(chan struct{}), time.Now()
 	d := newFixture(t, func(o *Options) {
 		o.StreamEvery, o.Stop = 5*time.Millisecond, stop
@@ -279,7 +279,7 @@ func TestTheStreamBeatsUntilTheServerStops(t *testing.T) {
 	}
 }
 
-func TestStreamsAreBounded(t *testing.T) {
+func TestStream_CountIsBounded(t *testing.T) {
 	stop := make(chan struct{})
 	d := newFixture(t, func(o *Options) { o.Stop = stop })
 	ctx, cancel := context.WithCancel(context.Background())

@@ -40,7 +40,7 @@ func (d *fixture) deaf(request string) net.Conn {
 	return conn
 }
 
-func TestAnswer_ClientThatDoesNotReadIsCutOff(t *testing.T) {
+func TestAnswer_SlowClientIsDisconnected(t *testing.T) {
 	const size = 64 << 20 // more than a kernel buffers
 	ended := make(chan string, 1)
 	d := newFixture(t, func(o *Options) {
@@ -61,7 +61,7 @@ func TestAnswer_ClientThatDoesNotReadIsCutOff(t *testing.T) {
 
 // An operation of minutes ends after the server's WriteTimeout. Its answer must
 // have a deadline of its own.
-func TestAnswer_ComesAfterTheServersDeadline(t *testing.T) {
+func TestAnswer_MayComeAfterServersDeadline(t *testing.T) {
 	d := newFixture(t, func(o *Options) {
 		o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			if err := http.NewResponseController(w.(*page).ResponseWriter).SetWriteDeadline(time.Now().Add(-time.Second)); err != nil {
@@ -108,7 +108,7 @@ func TestAnswer_ProfilesMayTakeLonger(t *testing.T) {
 
 // net/http ignores Transfer-Encoding in HTTP/1.0: the chunk would be the next
 // request on the connection.
-func TestHTTP10_BodyInChunksIsNeverASecondRequest(t *testing.T) {
+func TestHTTP10_ChunkedBodyIsNotASecondRequest(t *testing.T) {
 	d := newFixture(t, nil)
 	const hidden = "GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 	for _, host := range []string{"127.0.0.1", "evil.example"} {

@@ -40,7 +40,7 @@ func (d *fixture) events(query string) (ids []int64, next int64) {
 	return ids, page.Next
 }
 
-func TestListEvents_LeavesOutTestProducts(t *testing.T) {
+func TestListEvents_OmitsTestProducts(t *testing.T) {
 	f := &feed{tests: []bool{true, false, true, true, false, false, true}}
 	d := newFixture(t, func(o *Options) { f.engine = o.Records.(*engine); o.Records = f })
 	for query, want := range map[string]struct {
@@ -61,7 +61,7 @@ func TestListEvents_LeavesOutTestProducts(t *testing.T) {
 	}
 }
 
-func TestListEvents_PagesSkipNothingAndEnd(t *testing.T) {
+func TestListEvents_PagesAreComplete(t *testing.T) {
 	f := &feed{tests: make([]bool, 3*maxPassed)}
 	var want []int64
 	for i := range f.tests {

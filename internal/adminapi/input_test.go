@@ -37,7 +37,7 @@ var (
 
 func long(n int) string { return `"` + strings.Repeat("x", n) + `"` }
 
-func TestEveryFieldOfANewProductIsChecked(t *testing.T) {
+func TestCreateProduct_ChecksEveryField(t *testing.T) {
 	d := newFixture(t, nil)
 	for name, values := range map[string][]string{
 		"id":             append([]string{"", "0", "-1", "4294967296"}, notWhole...),
@@ -66,7 +66,7 @@ func TestEveryFieldOfANewProductIsChecked(t *testing.T) {
 	}
 }
 
-func TestEveryFieldOfAPatchIsChecked(t *testing.T) {
+func TestPatch_ChecksEveryField(t *testing.T) {
 	d := newFixture(t, nil)
 	const path = "/admin/v1/products/1"
 	for name, values := range map[string][]string{
@@ -95,7 +95,7 @@ func TestEveryFieldOfAPatchIsChecked(t *testing.T) {
 	d.refused(seckill.CodeBadRequest, "at least one field", "PATCH", path, `{"reason":"just so"}`)
 }
 
-func TestEveryFieldOfOtherChangesIsChecked(t *testing.T) {
+func TestChanges_CheckEveryField(t *testing.T) {
 	d := newFixture(t, nil)
 	const stock, reconcile = "/admin/v1/products/1/stock", "/admin/v1/reconciliations"
 	for _, value := range append([]string{"0", "100000001", "-100000001"}, notWhole[:10]...) {
@@ -136,7 +136,7 @@ func TestEveryFieldOfOtherChangesIsChecked(t *testing.T) {
 	}
 }
 
-func TestEveryBodyIsOneStrictObject(t *testing.T) {
+func TestBody_MustBeOneStrictObject(t *testing.T) {
 	d := newFixture(t, nil)
 	huge := `{"reason":"` + strings.Repeat("x", maxBodyBytes) + `"}`
 	for _, c := range []struct{ name, body, names, header string }{
@@ -184,7 +184,7 @@ func TestEveryBodyIsOneStrictObject(t *testing.T) {
 	}
 }
 
-func TestEveryPathAndQueryParameterIsChecked(t *testing.T) {
+func TestParameters_AreAllChecked(t *testing.T) {
 	d := newFixture(t, nil)
 	bad := func(method, path, names string) {
 		t.Helper()

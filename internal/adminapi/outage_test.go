@@ -13,7 +13,7 @@ import (
 
 // An operator who asks an instance without the role is told so, not that there
 // is no such product; whoever has no token is told nothing.
-func TestAnInstanceWithoutTheRoleSaysWhereToAsk(t *testing.T) {
+func TestRole_MissingRoleIsExplained(t *testing.T) {
 	d := newFixture(t, func(o *Options) { o.HealthOnly, o.Roles = true, []string{"shop"} })
 	d.client = http.DefaultClient // not all of these are described
 	for _, path := range []string{"/admin/v1/products", "/admin/v1/products/1/preheat", "/admin/v1/stats/stream", "/admin/v1/no/such"} {
@@ -29,7 +29,7 @@ func TestAnInstanceWithoutTheRoleSaysWhereToAsk(t *testing.T) {
 
 // An outage names the part that is away; an error that nobody foresaw is for the
 // log.
-func TestAnOutageNamesItsPartToTheOperator(t *testing.T) {
+func TestOutage_NamesPartToOperator(t *testing.T) {
 	for _, c := range []struct {
 		err  error
 		says string

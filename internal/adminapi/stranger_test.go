@@ -118,7 +118,7 @@ func lines(log, holds string) (found []string) {
 	return found
 }
 
-func TestWrongToken_IsWarnedOfByEveryMethodOnceASecond(t *testing.T) {
+func TestWrongToken_IsLoggedOnceASecond(t *testing.T) {
 	clock := newClock()
 	var counted atomic.Int32
 	d := newFixture(t, func(o *Options) {
@@ -230,7 +230,7 @@ func (d *fixture) occupy(from string, stop chan struct{}) {
 
 // If the token were compared first, 429 would tell that it is wrong, and guessing
 // on many connections would not be slowed down.
-func TestWrongToken_BeyondTheBudgetNoTokenIsCompared(t *testing.T) {
+func TestWrongToken_BeyondBudgetIsNotCompared(t *testing.T) {
 	clock := newClock() // stands still: no budget comes back
 	stop := make(chan struct{})
 	d := newFixture(t, func(o *Options) { o.Now, o.GuessWait, o.Stop = clock.now, time.Hour, stop })
@@ -245,7 +245,7 @@ func TestWrongToken_BeyondTheBudgetNoTokenIsCompared(t *testing.T) {
 	}
 }
 
-func TestWrongToken_OperatorSeenLatelyIsNeverLockedOut(t *testing.T) {
+func TestWrongToken_RecentOperatorIsNotLockedOut(t *testing.T) {
 	clock := newClock()
 	stop := make(chan struct{})
 	d := newFixture(t, func(o *Options) { o.Now, o.GuessWait, o.Stop = clock.now, time.Hour, stop })
@@ -306,7 +306,7 @@ func TestOperators_RemembersTheLatestAddresses(t *testing.T) {
 	}
 }
 
-func TestLog_AmbiguousRequestIsRefusedNotAnOperators(t *testing.T) {
+func TestLog_AmbiguousRequestIsRefused(t *testing.T) {
 	counted := make(chan string, 2)
 	d := newFixture(t, func(o *Options) { o.OnSuspect = func(why string) { counted <- why } })
 	d.client = http.DefaultClient
@@ -326,7 +326,7 @@ func TestLog_AmbiguousRequestIsRefusedNotAnOperators(t *testing.T) {
 	}
 }
 
-func TestWrongToken_MissingOneIsNoGuess(t *testing.T) {
+func TestWrongToken_MissingTokenIsNotAGuess(t *testing.T) {
 	clock := newClock()
 	d := newFixture(t, func(o *Options) { o.Now, o.GuessWait = clock.now, time.Hour })
 	for range 2 * guessBurst {
@@ -334,7 +334,7 @@ func TestWrongToken_MissingOneIsNoGuess(t *testing.T) {
 	}
 }
 
-func TestLog_FloodOfUnknownPathsIsOneShortLineASecond(t *testing.T) {
+func TestLog_UnknownPathsAreThrottled(t *testing.T) {
 	clock := newClock()
 	d := newFixture(t, func(o *Options) { o.Now = clock.now })
 	d.client = http.DefaultClient

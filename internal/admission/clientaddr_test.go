@@ -34,7 +34,7 @@ func trusting(tb testing.TB, networks ...string) *Proxies {
 	return p
 }
 
-func TestTheClientIsTheFirstUntrustedHopFromTheRight(t *testing.T) {
+func TestClientAddress_IsFirstUntrustedHopFromRight(t *testing.T) {
 	const proxy, other, client = "10.0.0.1", "10.0.0.2", "203.0.113.7"
 	for _, tc := range []struct {
 		name, peer, header, want string
@@ -83,7 +83,7 @@ func TestTheClientIsTheFirstUntrustedHopFromTheRight(t *testing.T) {
 	}
 }
 
-func TestNobodyIsTrustedUnlessNamed(t *testing.T) {
+func TestClientAddress_TrustsNoProxyByDefault(t *testing.T) {
 	for _, p := range []*Proxies{nil, trusting(t)} {
 		if got := p.Client(netip.MustParseAddr("127.0.0.1"), forwarded("203.0.113.7")); got.String() != "127.0.0.1" {
 			t.Errorf("the client is %s", got)
@@ -121,7 +121,7 @@ func TestNetworks(t *testing.T) {
 	}
 }
 
-func TestFindingTheClientAllocatesNothing(t *testing.T) {
+func TestClientAddress_AllocatesNothing(t *testing.T) {
 	p := trusting(t, "10.0.0.0/8")
 	peer, long := netip.MustParseAddr("10.0.0.1"), forwarded("spoofed, [2001:db8:1111:2222:3333:4444:5555:6666]:443, 10.0.0.2")
 	if allocs := testing.AllocsPerRun(1000, func() { p.Client(peer, long) }); allocs != 0 {

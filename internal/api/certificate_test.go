@@ -73,7 +73,7 @@ func greet(t *testing.T, l *Listener, change func(*tls.Config)) (string, error) 
 	return conn.ConnectionState().PeerCertificates[0].Subject.CommonName, nil
 }
 
-func TestACertificateIsRenewedWithoutARestart(t *testing.T) {
+func TestCertificate_IsReloadedWithoutRestart(t *testing.T) {
 	dir, now := t.TempDir(), time.Now()
 	var log bytes.Buffer
 	certFile, keyFile := writeCertificate(t, dir, "first")
@@ -118,7 +118,7 @@ func TestACertificateIsRenewedWithoutARestart(t *testing.T) {
 	}
 }
 
-func TestWithoutACertificateThereIsNoServer(t *testing.T) {
+func TestCertificate_MissingFileIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	certFile, _ := writeCertificate(t, dir, "one")
 	_, otherKey := writeCertificate(t, t.TempDir(), "another")
@@ -129,8 +129,8 @@ func TestWithoutACertificateThereIsNoServer(t *testing.T) {
 	}
 }
 
-// TestASlowReaderIsNotWaitedForInTLSEither.
-func TestASlowReaderIsNotWaitedForInTLSEither(t *testing.T) {
+// TestConn_NeverWaitHoldsWithTLS.
+func TestConn_NeverWaitHoldsWithTLS(t *testing.T) {
 	certFile, keyFile := writeCertificate(t, t.TempDir(), "one")
 	certificate, err := LoadCertificate(certFile, keyFile, time.Now, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -54,7 +54,7 @@ func write(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
 }
 
-func TestCallsGoWhereTheWireSays(t *testing.T) {
+func TestClient_CallsDocumentedPaths(t *testing.T) {
 	ctx := t.Context()
 	product := write(`{"id":7,"name":"shoe","epoch":3,"unknown":true}`)
 	for _, c := range []struct {
@@ -72,7 +72,7 @@ func TestCallsGoWhereTheWireSays(t *testing.T) {
 	}
 }
 
-func TestReconcileReadsTheReport(t *testing.T) {
+func TestClient_ReconcileReadsReport(t *testing.T) {
 	unbalanced := false
 	sent := api.Report{
 		ID: 9, ProductID: 7, At: time.Unix(1, 0).UTC(), Balanced: &unbalanced, Repaired: []string{"a buyer record"}, Figures: map[string]int64{"offered": 10},
@@ -92,7 +92,7 @@ func TestReconcileReadsTheReport(t *testing.T) {
 	}
 }
 
-func TestAProblemDocumentIsShownWithCodeAndText(t *testing.T) {
+func TestClient_RefusalShowsCodeAndText(t *testing.T) {
 	c := serve(t, "POST /admin/v1/products/7/preheat", `{"reason":"drill"}`, func(w http.ResponseWriter, _ *http.Request) {
 		api.WriteProblem(w, seckill.Errorf(seckill.CodeWrongState, "the sale has ended"), seckill.English)
 	})
@@ -106,7 +106,7 @@ func TestAProblemDocumentIsShownWithCodeAndText(t *testing.T) {
 	}
 }
 
-func TestAnAnswerFromElsewhereIsAnError(t *testing.T) {
+func TestClient_ForeignAnswerIsAnError(t *testing.T) {
 	for name, answer := range map[string]http.HandlerFunc{
 		"html error": func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "<html>", http.StatusBadGateway) },
 		"redirect": func(w http.ResponseWriter, r *http.Request) {
@@ -130,7 +130,7 @@ func TestAnAnswerFromElsewhereIsAnError(t *testing.T) {
 	}
 }
 
-func TestEveryCallEnds(t *testing.T) {
+func TestClient_EveryCallEnds(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestEveryCallEnds(t *testing.T) {
 	}
 }
 
-func TestBadOptionsAreRefused(t *testing.T) {
+func TestClient_BadOptionsAreRefused(t *testing.T) {
 	for _, url := range []string{"", "127.0.0.1:8081", "ftp://x", "http://", "http://\x00"} {
 		if _, err := api.NewClient(api.ClientOptions{URL: url, Token: token}); err == nil {
 			t.Errorf("address %q accepted", url)
@@ -162,7 +162,7 @@ func TestBadOptionsAreRefused(t *testing.T) {
 	}
 }
 
-func TestClient_RedirectDoesNotCarryTheTokenAway(t *testing.T) {
+func TestClient_FollowsNoRedirect(t *testing.T) {
 	var elsewhere atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
 	t.Cleanup(other.Close)

@@ -76,7 +76,7 @@ func turnedAway(t *testing.T, l *Listener) bool {
 	return n == 0 && err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-func TestConnectionsAreBoundedInAllAndFromOneAddress(t *testing.T) {
+func TestListener_BoundsConnectionsInTotalAndPerAddress(t *testing.T) {
 	for name, c := range map[string]struct {
 		opt ListenOptions
 		why string
@@ -109,7 +109,7 @@ func TestConnectionsAreBoundedInAllAndFromOneAddress(t *testing.T) {
 	}
 }
 
-func TestProxiesAreBoundedOnlyInAll(t *testing.T) {
+func TestListener_ProxiesHaveOnlyTheTotalBound(t *testing.T) {
 	l, accepted := open(t, ListenOptions{MaxPerAddr: 1, Exempt: func(addr netip.Addr) bool { return addr.IsLoopback() }})
 	for range 5 {
 		dial(t, l)
@@ -117,7 +117,7 @@ func TestProxiesAreBoundedOnlyInAll(t *testing.T) {
 	}
 }
 
-func TestAddressesAreCountedByNetwork(t *testing.T) {
+func TestListener_CountsIPv6ByNetwork(t *testing.T) {
 	l := &Listener{opt: ListenOptions{MaxPerAddr: 1}}
 	for text, want := range map[string]string{
 		"192.0.2.7:1":           "192.0.2.7",
@@ -144,8 +144,8 @@ func (p *poor) Accept() (net.Conn, error) {
 	return p.Listener.Accept()
 }
 
-// TestAWantOfHandlesPasses: a flood that takes them all must not end the server.
-func TestAWantOfHandlesPasses(t *testing.T) {
+// TestListener_SurvivesLackOfHandles: a flood that takes them all must not end the server.
+func TestListener_SurvivesLackOfHandles(t *testing.T) {
 	l, err := Listen("127.0.0.1:0", ListenOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestAWantOfHandlesPasses(t *testing.T) {
 	}
 }
 
-func TestSilentConnectionsEndSoonAfterTheHurry(t *testing.T) {
+func TestListener_HurryEndsSilentConnections(t *testing.T) {
 	l, accepted := open(t, ListenOptions{})
 	dial(t, l)
 	silent := next(t, accepted)
@@ -201,7 +201,7 @@ func TestSilentConnectionsEndSoonAfterTheHurry(t *testing.T) {
 	}
 }
 
-func TestAWriteThatNeverWaitsIsWholeOrFails(t *testing.T) {
+func TestConn_NeverWaitWritesAllOrFails(t *testing.T) {
 	l, accepted := open(t, ListenOptions{})
 	client := dial(t, l)
 	conn := next(t, accepted)
@@ -226,7 +226,7 @@ func TestAWriteThatNeverWaitsIsWholeOrFails(t *testing.T) {
 }
 
 // 0.0.0.0 is every address of IPv4, and none of IPv6.
-func TestAnIPv4AddressTakesNothingOfIPv6(t *testing.T) {
+func TestListen_IPv4AddressDoesNotListenOnIPv6(t *testing.T) {
 	for address, want := range map[string]string{
 		"0.0.0.0:8081": "tcp4", "127.0.0.1:0": "tcp4", "[::]:8080": "tcp", ":8080": "tcp", "localhost:8080": "tcp", "nonsense": "tcp",
 	} {

@@ -20,7 +20,7 @@ func many(members int) string {
 	return "{" + strings.TrimPrefix(text.String(), ",") + "}"
 }
 
-func TestReadObject_RefusesWhatCanBeReadInTwoWays(t *testing.T) {
+func TestReadObject_RefusesAmbiguousJSON(t *testing.T) {
 	long := strings.Repeat("x", maxFoldedName+1)
 	for name, c := range map[string]struct{ body, want string }{
 		"not UTF-8":                     {"{\"a\":\"\xff\"}", "UTF-8"},
@@ -97,7 +97,7 @@ func TestReadObject_SplitsMembers(t *testing.T) {
 	}
 }
 
-func TestDecode_TakesScalarsOfTheRightType(t *testing.T) {
+func TestDecode_AcceptsOnlyScalarsOfRightType(t *testing.T) {
 	object, err := ReadObject([]byte(`{"n":7,"TEXT":"x","null":null,"list":[1],"object":{},"big":1e400}`))
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 	"seckill"
 )
 
-func TestWrite_DocumentNamesItsRequest(t *testing.T) {
+func TestWriteProblem_HasRequestID(t *testing.T) {
 	_, shared := ProblemOfCode(seckill.CodeNotFound, seckill.English)
 	before := string(shared)
 	w := httptest.NewRecorder()

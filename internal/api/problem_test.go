@@ -21,7 +21,7 @@ func decode(t *testing.T, body []byte) Document {
 	return doc
 }
 
-func TestEveryCodeHasADocumentInBothLanguages(t *testing.T) {
+func TestProblem_EveryCodeHasBothLanguages(t *testing.T) {
 	for _, code := range seckill.Codes() {
 		for _, lang := range []seckill.Lang{seckill.English, seckill.Chinese} {
 			status, body := ProblemOf(&seckill.Error{Code: code}, lang)
@@ -37,7 +37,7 @@ func TestEveryCodeHasADocumentInBothLanguages(t *testing.T) {
 	}
 }
 
-func TestDetailReachesTheDeveloperThroughWrapping(t *testing.T) {
+func TestProblem_WrappedErrorKeepsDetail(t *testing.T) {
 	err := fmt.Errorf("create product: %w", seckill.Errorf(seckill.CodeBadRequest, "stock must be a number"))
 	status, body := ProblemOf(err, seckill.English)
 	if doc := decode(t, body); status != 400 || doc.Detail != "stock must be a number" {
@@ -46,14 +46,14 @@ func TestDetailReachesTheDeveloperThroughWrapping(t *testing.T) {
 }
 
 // A detail may quote what a stranger sent.
-func TestOf_CutsLongDetail(t *testing.T) {
+func TestProblem_CutsLongDetail(t *testing.T) {
 	_, body := ProblemOf(seckill.Errorf(seckill.CodeBadRequest, "field %q must be given once", strings.Repeat("x", 16<<10)), seckill.English)
 	if doc := decode(t, body); len(body) > 1<<10 || !strings.HasPrefix(doc.Detail, `field "xxx`) {
 		t.Errorf("%d bytes: %s", len(body), body)
 	}
 }
 
-func TestARefusalMayHaveASentenceOfItsOwn(t *testing.T) {
+func TestProblem_RefusalMayHaveItsOwnTitle(t *testing.T) {
 	for _, detail := range []string{"", "the link has expired"} {
 		err := fmt.Errorf("read order: %w", seckill.Errorf(seckill.CodeTokenInvalid, "%s", detail).Titled("The link has run out.", "链接已过期"))
 		for lang, want := range map[seckill.Lang]string{seckill.English: "The link has run out.", seckill.Chinese: "链接已过期"} {
@@ -65,7 +65,7 @@ func TestARefusalMayHaveASentenceOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestAnOutageIsBusyAndSaysNothingOfOurParts(t *testing.T) {
+func TestProblem_OutageHidesInternals(t *testing.T) {
 	for _, err := range []error{
 		errors.New("dial tcp 10.0.0.7:3306: refused"),
 		seckill.Errorf(seckill.CodeBusy, "reserve: %w", errors.New("dial tcp 10.0.0.7:3306: refused")),
@@ -79,7 +79,7 @@ func TestAnOutageIsBusyAndSaysNothingOfOurParts(t *testing.T) {
 	}
 }
 
-func TestAnOperatorReadsHowFarAChangeHasCome(t *testing.T) {
+func TestProblem_OperatorSeesOutageDetail(t *testing.T) {
 	for err, want := range map[error]string{
 		seckill.Errorf(seckill.CodeBusy, "the sale is paused in the store"): "the sale is paused in the store",
 		errors.New("dial tcp 10.0.0.7:3306: refused"):                       "",
@@ -92,7 +92,7 @@ func TestAnOperatorReadsHowFarAChangeHasCome(t *testing.T) {
 	}
 }
 
-func TestAlreadyPurchasedNamesTheNewestAndAllOrders(t *testing.T) {
+func TestProblem_AlreadyPurchasedNamesOrders(t *testing.T) {
 	newest := seckill.NewOrderNo(time.UnixMilli(2_000_000), 7, 2)
 	older := seckill.NewOrderNo(time.UnixMilli(1_000_000), 7, 1)
 	_, body := ProblemOf(&seckill.Error{
@@ -104,7 +104,7 @@ func TestAlreadyPurchasedNamesTheNewestAndAllOrders(t *testing.T) {
 	}
 }
 
-func TestWriteSetsTheHeaders(t *testing.T) {
+func TestWriteProblem_SetsHeaders(t *testing.T) {
 	w := httptest.NewRecorder()
 	WriteProblem(w, &seckill.Error{Code: seckill.CodeRateLimited, RetryAfter: 3}, seckill.Chinese)
 	for name, want := range map[string]string{
@@ -122,7 +122,7 @@ func TestWriteSetsTheHeaders(t *testing.T) {
 	}
 }
 
-func TestLanguageFollowsTheHeader(t *testing.T) {
+func TestLanguage_FollowsHeader(t *testing.T) {
 	for header, want := range map[string]seckill.Lang{
 		"":                                    seckill.English,
 		"en":                                  seckill.English,
@@ -152,7 +152,7 @@ func TestLanguageFollowsTheHeader(t *testing.T) {
 	}
 }
 
-func TestTheCrowdsRefusalsDoNotAllocate(t *testing.T) {
+func TestProblemOfCode_AllocatesNothing(t *testing.T) {
 	chinese, english := []byte("zh-CN,zh;q=0.9,en;q=0.8"), []byte("en-US,en;q=0.9")
 	if n := testing.AllocsPerRun(100, func() {
 		Language(chinese)

@@ -8,7 +8,7 @@ import (
 	"seckill"
 )
 
-func TestEventData_OrderIsAsItWasWithTheEvent(t *testing.T) {
+func TestEventData_HasOrderAtTimeOfEvent(t *testing.T) {
 	no := seckill.NewOrderNo(noon, 7, 9)
 	order := seckill.Order{OrderNo: no, Buyer: "ann", ProductID: 7, Quantity: 1, PriceCents: 5, Status: seckill.OrderRefunded, Reason: "broken", CreatedAt: noon, PaidAt: noon, ClosedAt: noon}
 	for kind, want := range map[seckill.EventKind]string{
@@ -24,7 +24,7 @@ func TestEventData_OrderIsAsItWasWithTheEvent(t *testing.T) {
 	}
 }
 
-func TestEventData_OfASaleNamesItsProduct(t *testing.T) {
+func TestEventData_OfSaleHasProduct(t *testing.T) {
 	text, err := json.Marshal(EventData(&seckill.Event{Kind: seckill.EventSaleEnded, ProductID: 7}, nil))
 	if err != nil || !strings.Contains(string(text), `"product_id":7`) {
 		t.Errorf("got %s, %v", text, err)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestAReportIsNeverNullWhereAListIsDue(t *testing.T) {
+func TestReport_EmptyListsAreNotNull(t *testing.T) {
 	report := Report{ID: 4, ProductID: 1, At: time.UnixMilli(1_700_000_000_123)}
 	text, err := json.Marshal(report)
 	if err != nil {
@@ -19,7 +19,7 @@ func TestAReportIsNeverNullWhereAListIsDue(t *testing.T) {
 	}
 }
 
-func TestAReportSurvivesTheWire(t *testing.T) {
+func TestReport_RoundTripsJSON(t *testing.T) {
 	balanced := false
 	report := Report{
 		ID: 4, ProductID: 1, At: time.UnixMilli(1_700_000_000_123), Balanced: &balanced,
@@ -46,7 +46,7 @@ func TestAReportSurvivesTheWire(t *testing.T) {
 	}
 }
 
-func TestStatsHaveTheNamesOfTheWire(t *testing.T) {
+func TestStats_HaveDocumentedNames(t *testing.T) {
 	text, err := json.Marshal(Stats{ProductID: 1, State: "open", Status: "upcoming", Seller: SellerLedger, Requests: map[string]int64{"accepted": 1}})
 	if err != nil {
 		t.Fatal(err)

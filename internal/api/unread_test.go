@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestHold_BoundsUnreadBytesPerAddressAndInAll(t *testing.T) {
+func TestHold_BoundsUnreadBytesPerAddressAndInTotal(t *testing.T) {
 	for name, c := range map[string]struct {
 		opt   ListenOptions
 		other bool // whether another connection may hold a further byte

@@ -21,7 +21,7 @@ func marshal(t *testing.T, v any) string {
 	return string(text)
 }
 
-func TestTimesAreUTCToTheMillisecondAndNullWhenZero(t *testing.T) {
+func TestTime_IsUTCMillisecondsOrNull(t *testing.T) {
 	if got := marshal(t, []Time{Time(noon), {}}); got != `["2026-11-11T12:00:00.005Z",null]` {
 		t.Errorf("got %s", got)
 	}
@@ -37,7 +37,7 @@ func TestTimesAreUTCToTheMillisecondAndNullWhenZero(t *testing.T) {
 	}
 }
 
-func TestAQueuedOrderHasNoTimeToPayYet(t *testing.T) {
+func TestOrder_QueuedHasNoPayBefore(t *testing.T) {
 	order := seckill.Order{
 		OrderNo: seckill.NewOrderNo(noon, 7, 9), Buyer: "bob", Quantity: 2, Ref: "cart-1", Status: seckill.OrderQueued, Reason: seckill.ReasonRetrying,
 		ProductID: 7, Group: 7, CreatedAt: noon, PriceCents: 150, Currency: "CNY", ProductName: "Shoe",
@@ -50,7 +50,7 @@ func TestAQueuedOrderHasNoTimeToPayYet(t *testing.T) {
 	}
 }
 
-func TestAProductShowsItsStatusAndTheTerms(t *testing.T) {
+func TestProduct_ShowsStatusAndTerms(t *testing.T) {
 	p := seckill.Product{ID: 1, Name: "Shoe", StartsAt: noon, EndsAt: noon.Add(time.Hour)}
 	got := ProductOf(&p, noon, true, ShopTerms{TokenRequired: true})
 	if got.Status != seckill.StatusSoldOut || got.NowMS != noon.UnixMilli() || !got.TokenRequired {
@@ -61,7 +61,7 @@ func TestAProductShowsItsStatusAndTheTerms(t *testing.T) {
 	}
 }
 
-func TestAnEventOfASaleHasNoFieldsOfAnOrder(t *testing.T) {
+func TestEvent_OfSaleHasNoOrderFields(t *testing.T) {
 	event := seckill.Event{ID: 3, At: noon, Kind: seckill.EventSaleSoldOut, ProductID: 1}
 	want := `{"v":1,"id":3,"at":"2026-11-11T12:00:00.005Z","event":"sale.sold_out","product_id":1}`
 	if got := marshal(t, EventOf(&event)); got != want {
@@ -82,7 +82,7 @@ func TestEventOf_RefundOfUnknownOrderHasDataAndNoAmount(t *testing.T) {
 	}
 }
 
-func TestADeadLetterHasNoNextTry(t *testing.T) {
+func TestLetter_DeadHasNoNextRetry(t *testing.T) {
 	letter := store.Letter{Dead: true, NextAt: noon, DeadAt: noon}
 	got := LetterOf(&letter)
 	if got.State != "dead" || !got.NextAt.Time().IsZero() || got.DeadAt.Time().IsZero() {
@@ -90,7 +90,7 @@ func TestADeadLetterHasNoNextTry(t *testing.T) {
 	}
 }
 
-func TestAnEmptyListIsNotNull(t *testing.T) {
+func TestList_EmptyIsNotNull(t *testing.T) {
 	if got := marshal(t, List(nil, OrderOf)); got != "[]" {
 		t.Errorf("got %s", got)
 	}
