@@ -10,8 +10,8 @@ import (
 	"seckill/internal/background"
 )
 
-// ask puts a question to the cluster. It returns with the context, where franz-go
-// waits on a frozen broker as long as answerTimeout for a new connection.
+// ask makes a request to the cluster. It returns when the context ends, while
+// franz-go would wait for a frozen broker up to answerTimeout.
 func ask[T any](ctx context.Context, question func() (T, error)) (answer T, err error) {
 	answers := make(chan T, 1)
 	err = background.CallWithin(ctx, func() error {
@@ -25,7 +25,7 @@ func ask[T any](ctx context.Context, question func() (T, error)) (answer T, err 
 	return <-answers, nil
 }
 
-// Starts are the beginnings of the partitions' logs.
+// Starts returns the first offset of each partition.
 func (t *Topic) Starts(ctx context.Context) (map[int32]int64, error) {
 	listed, err := ask(ctx, func() (kadm.ListedOffsets, error) {
 		listed, err := t.admin.ListStartOffsets(ctx, t.opt.Name)
@@ -39,7 +39,8 @@ func (t *Topic) Starts(ctx context.Context) (map[int32]int64, error) {
 	return offsets, nil
 }
 
-// Committed are the offsets of the partitions of which a group has committed one.
+// Committed returns the committed offsets of a group. Partitions without one
+// are missing.
 func (t *Topic) Committed(ctx context.Context, group string) (map[int32]int64, error) {
 	found, err := ask(ctx, func() (kadm.OffsetResponses, error) {
 		found, err := t.admin.FetchOffsets(ctx, group)

@@ -15,39 +15,40 @@ import (
 )
 
 const (
-	// tryTimeout bounds one attempt of Open, and tryPause is the time between two.
+	// tryTimeout bounds one attempt of Open, and tryPause is the pause between
+	// attempts.
 	tryTimeout = 4 * time.Second
 	tryPause   = 250 * time.Millisecond
-	// defaultMaxMessage is Kafka's default of max.message.bytes. It is taken where
+	// defaultMaxMessage is Kafka's default of max.message.bytes. It is used if
 	// the user may not read the topic's configuration.
 	defaultMaxMessage = 1_048_588
-	// largestBatch bounds what is sent at once where a topic allows more.
+	// largestBatch bounds a batch if the topic allows more.
 	largestBatch = 4 << 20
 )
 
-// The settings of a topic that are read.
+// The settings of a topic that this package reads.
 const (
 	maxMessage  = "max.message.bytes"
 	compression = "compression.type"
 )
 
-// The values of compression.type with which a broker leaves records as they
-// were written uncompressed.
+// The values of compression.type for which a broker stores uncompressed records
+// unchanged.
 const (
 	byProducer   = "producer"
 	uncompressed = "uncompressed"
 )
 
-// description is what the broker tells about a topic.
+// description is the broker's description of a topic.
 type description struct {
 	// id changes when the topic is deleted and created again. It is zero with
-	// brokers before 2.8.
+	// brokers before version 2.8.
 	id       [16]byte
-	maxBatch int // bytes of one batch of records
+	maxBatch int // size limit of a batch of records
 }
 
-// await describes the topic, and creates it where that is allowed. It tries
-// again until the context ends, unless the error is one that stays.
+// await describes the topic, and creates it if allowed. It retries until the
+// context ends, unless the error is permanent.
 func (t *Topic) await(ctx context.Context) (d description, err error) {
 	err = background.Retry(ctx, tryPause, Permanent, func() (err error) {
 		try, cancel := context.WithTimeout(ctx, tryTimeout)
@@ -58,10 +59,10 @@ func (t *Topic) await(ctx context.Context) (d description, err error) {
 	return d, err
 }
 
-// inspect describes the topic once, and creates it if it is missing and that is
-// allowed.
+// inspect describes the topic once. If it is missing and may be created,
+// inspect creates it.
 func (t *Topic) inspect(ctx context.Context) (description, error) {
-	d, err := t.look(ctx)
+	d, err := t.metadata(ctx)
 	if errors.Is(err, ErrNoTopic) && t.opt.Create {
 		if err := t.create(ctx); err != nil {
 			return d, err
@@ -77,10 +78,11 @@ func (t *Topic) inspect(ctx context.Context) (description, error) {
 	return d, err
 }
 
-// look asks for the topic's id. It is an error if a partition has no leader.
-func (t *Topic) look(ctx context.Context) (description, error) {
-	// With authorized operations kadm asks a broker. Otherwise it may answer by what
-	// it remembers.
+// metadata reads the topic's id. It returns an error if a partition has no
+// leader.
+func (t *Topic) metadata(ctx context.Context) (description, error) {
+	// With authorized operations kadm asks a broker. Otherwise it may answer
+	// from its cache.
 	asking := kadm.WithAuthorizedOps(ctx)
 	answer, err := ask(ctx, func() (kadm.Metadata, error) { return t.admin.Metadata(asking, t.opt.Name) })
 	if forbidden(err) {
@@ -104,7 +106,7 @@ func (t *Topic) look(ctx context.Context) (description, error) {
 	return description{id: topic.ID}, nil
 }
 
-// explain is Explain with the topic's name.
+// explain is Explain with the name of the topic.
 func (t *Topic) explain(err error) error {
 	if plain := Explain(err); !errors.Is(plain, ErrNoTopic) {
 		return fmt.Errorf("topic %s: %w", t.opt.Name, plain)
@@ -124,14 +126,14 @@ func (t *Topic) create(ctx context.Context) error {
 		}
 		return answer, err
 	})
-	if err == nil || errors.Is(err, kerr.TopicAlreadyExists) { // another instance was faster
+	if err == nil || errors.Is(err, kerr.TopicAlreadyExists) { // another instance created it first
 		return nil
 	}
 	return fmt.Errorf("create topic %s: %w", t.opt.Name, err)
 }
 
-// readSettings checks the topic's settings and returns its max.message.bytes,
-// which bounds a batch of records.
+// readSettings checks the topic's settings and returns max.message.bytes, which
+// bounds a batch of records.
 func (t *Topic) readSettings(ctx context.Context) (maxBatch int, err error) {
 	found, err := ask(ctx, func() (kadm.ResourceConfig, error) {
 		all, err := t.admin.DescribeTopicConfigs(ctx, t.opt.Name)

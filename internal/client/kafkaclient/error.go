@@ -15,15 +15,14 @@ import (
 // ErrNoTopic says that the topic does not exist.
 var ErrNoTopic = errors.New("does not exist: create it, or set kafka.create_topic")
 
-// ErrCompressed says that the broker would compress records that must stay as
-// they are.
+// ErrCompressed says that the broker would compress records that must stay
+// uncompressed.
 var ErrCompressed = errors.New("the engine does not read compressed messages: set compression.type=producer on the topic")
 
 // errClosed is the error of calls after Close.
 var errClosed = errors.New("kafka: closed")
 
-// Explain puts a plain text before an error of the client. It leaves unknown ones
-// as they are.
+// Explain adds a plain text to a known error of the client.
 func Explain(err error) error {
 	text := ""
 	var dial *net.OpError
@@ -60,8 +59,8 @@ func Explain(err error) error {
 	return fmt.Errorf("kafka: %s: %w", text, err)
 }
 
-// Permanent reports whether to try again would not help: somebody must change
-// the settings or the broker.
+// Permanent reports whether a retry would not help, because an operator must
+// change the settings or the broker.
 func Permanent(err error) bool {
 	for _, p := range []error{
 		ErrNoTopic, ErrCompressed, kerr.SaslAuthenticationFailed, kerr.UnsupportedSaslMechanism, kerr.IllegalSaslState,

@@ -1,5 +1,8 @@
-// Package kafkaclient reaches Kafka for the carrier and for sinks: connection,
-// sign-in, and one topic that is checked, watched and written.
+// Package kafkaclient connects to Kafka for the carrier and for sinks. It signs
+// in, and checks, watches and writes one topic.
+//
+//   - link.go: connection; topic.go: writes; describe.go: checks of the topic
+//   - ask.go: requests with a deadline; error.go: errors in plain words
 package kafkaclient
 
 import (
@@ -15,7 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/sasl/scram"
 )
 
-// The ways to sign in.
+// The supported SASL mechanisms.
 const (
 	SASLNone   = "none"
 	SASLPlain  = "plain"
@@ -26,8 +29,8 @@ const (
 // Bounds of every client.
 const (
 	dialTimeout = 3 * time.Second
-	// answerTimeout is how long a broker may take for a request, beyond the wait
-	// that the request itself asks for. Then the connection is closed.
+	// answerTimeout is the time for a broker's answer, in addition to the wait
+	// that the request contains. After it the connection is closed.
 	answerTimeout = 5 * time.Second
 	minBackoff    = 100 * time.Millisecond
 	maxBackoff    = time.Second
@@ -39,25 +42,25 @@ const (
 
 // Options say where Kafka is and how to sign in.
 type Options struct {
-	Brokers []string // some of the cluster, HOST:PORT
-	// TLS is nil for plain. It names no server: each broker is checked by its own
-	// host.
+	Brokers []string // one or more brokers of the cluster, HOST:PORT
+	// TLS is nil for plain text. It has no server name: the certificate of each
+	// broker is checked for its own host.
 	TLS      *tls.Config
-	SASL     string // one of the SASL constants; "" is SASLNone
+	SASL     string // one of the SASL constants; "" means SASLNone
 	Username string
 	Password string
 }
 
-// NewClient makes a client. It dials when it is used, not before, and retries by
-// itself. What it logs goes to the debug level: callers report the errors that
-// matter.
+// NewClient makes a client. It connects when it is used, and retries by itself.
+// Its log lines have level debug, because callers report the important errors.
 func (o Options) NewClient(log *slog.Logger, options ...kgo.Opt) (*kgo.Client, error) {
 	all := []kgo.Opt{
 		kgo.SeedBrokers(o.Brokers...), kgo.ClientID(clientID), kgo.WithLogger(quietLogger{log}),
 		kgo.DialTimeout(dialTimeout), kgo.RequestTimeoutOverhead(answerTimeout), kgo.RetryBackoffFn(backoff),
 		kgo.MetadataMinAge(metadataMinAge), kgo.MetadataMaxAge(metadataMaxAge), kgo.DisableClientMetrics(),
-		// A broker that starts or stops closes connections at once. Open reports it
-		// as a possible mistake in the settings; later it is an outage.
+		// A broker that starts or stops closes connections at once. Open
+		// reports this as a possible mistake in the settings; later it is an
+		// outage.
 		kgo.AlwaysRetryEOF(),
 	}
 	if o.TLS != nil {
@@ -97,7 +100,7 @@ func backoff(fails int) time.Duration {
 	return min(minBackoff<<max(0, min(fails-1, doublings)), maxBackoff)
 }
 
-// quietLogger passes the client's log on as debug lines.
+// quietLogger logs the client's lines with level debug.
 type quietLogger struct{ log *slog.Logger }
 
 func (q quietLogger) Level() kgo.LogLevel {

@@ -17,49 +17,49 @@ import (
 )
 
 const (
-	// watchEvery is how often the topic is looked at, watchTimeout how long that
-	// may take.
+	// watchEvery is the interval between checks of the topic, and watchTimeout
+	// bounds one check.
 	watchEvery   = 2 * time.Second
 	watchTimeout = 4 * time.Second
-	// deliveryTimeout is how long the client tries to store a record. A record may
-	// be stored that long after Write has returned.
+	// deliveryTimeout is how long the client tries to store a record. A record
+	// may be stored that long after Write has returned.
 	deliveryTimeout = 10 * time.Second
 	storeTimeout    = 5 * time.Second
 	linger          = 5 * time.Millisecond // Write does not wait for it
-	// unsentBytes bounds what is on the way to the broker. Each record counts
-	// recordRoom more than its body.
+	// unsentBytes bounds the records on their way to the broker. Each counts
+	// with its body and recordRoom.
 	unsentBytes = 32 << 20
 	maxUnsent   = unsentBytes / recordRoom
-	// recordRoom is more than a batch of one record takes beside the body: 65
-	// bytes of the batch, at most 40 of the record, its key and its headers.
+	// recordRoom is more than the overhead of a batch with one record: 65 bytes
+	// for the batch, at most 40 for the record, and its key and headers.
 	recordRoom = 512
-	// headBytes bounds key and headers together.
+	// headBytes bounds the key and the headers together.
 	headBytes    = 384
 	adminRetries = 3
 )
 
-// ErrTooLarge says that a record is larger than the topic takes. Nothing was
+// ErrTooLarge says that a record is larger than the topic accepts. Nothing was
 // written.
 var ErrTooLarge = errors.New("kafka: record is larger than the topic takes")
 
 // TopicOptions name a topic.
 type TopicOptions struct {
 	Name string
-	// Create has a missing topic created with Partitions and Replicas, at Open and
-	// when it is gone later, as after the loss of a broker's disk.
+	// Create creates a missing topic with Partitions and Replicas, in Open and
+	// later, for example after a broker lost its disk.
 	Create               bool
 	Partitions, Replicas int
-	// NoCompression has records written and stored as they are. A topic whose
+	// NoCompression writes and stores records uncompressed. A topic whose
 	// broker compresses them is refused.
 	NoCompression bool
-	// IfLost is the log's advice when the topic was created again without its
-	// messages.
+	// IfLost is the advice in the log if the topic was created again without
+	// its messages.
 	IfLost string
 }
 
-// Topic writes one topic and watches over it. It outlives outages: calls return
-// errors within their context and work again when the broker is back. A topic
-// that was deleted and created again is written as the new one within seconds.
+// Topic writes one topic and watches it. After an outage it works again by
+// itself: during it, calls return errors within their context. If the topic is
+// deleted and created again, writes go to the new one within seconds.
 //
 // Methods are safe for concurrent use.
 type Topic struct {
@@ -68,30 +68,30 @@ type Topic struct {
 	log   *slog.Logger
 	admin *kadm.Client
 
-	room    *semaphore.Weighted
-	writer  atomic.Pointer[writer]
-	lookNow chan struct{}         // asks watch to look now
-	trouble atomic.Pointer[error] // of the latest look; nil if all was well
+	room      *semaphore.Weighted
+	writer    atomic.Pointer[writer]
+	checkNow  chan struct{}         // requests a check by watch
+	lastError atomic.Pointer[error] // error of the latest check, or nil
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
 }
 
-// writer is a client that writes the topic in one life of it. franz-go does not
-// follow a topic that was deleted and created again, so it is replaced then.
+// writer is a client for one incarnation of the topic. franz-go does not follow
+// a topic that was deleted and created again, so the writer is then replaced.
 type writer struct {
 	client   *kgo.Client
 	id       [16]byte
 	maxBatch int
 	made     time.Time
-	suspect  atomic.Bool // a write failed for another reason than time
+	suspect  atomic.Bool // a write failed, and not because of a timeout
 }
 
-// OpenTopic checks the topic, and creates it if it is missing and that is
-// allowed. It waits for the broker no longer than the context lives.
+// OpenTopic checks the topic. If it is missing and may be created, OpenTopic
+// creates it. It waits for the broker until the context ends.
 func OpenTopic(ctx context.Context, link Options, opt TopicOptions, log *slog.Logger) (*Topic, error) {
-	t := &Topic{link: link, opt: opt, log: log, room: semaphore.NewWeighted(unsentBytes), lookNow: make(chan struct{}, 1)}
+	t := &Topic{link: link, opt: opt, log: log, room: semaphore.NewWeighted(unsentBytes), checkNow: make(chan struct{}, 1)}
 	admin, err := link.NewClient(log, kgo.RequestRetries(adminRetries))
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func OpenTopic(ctx context.Context, link Options, opt TopicOptions, log *slog.Lo
 		err = t.replaceWriter(d)
 	}
 	if err != nil {
-		go t.admin.Close() // waits for a frozen broker as long as answerTimeout
+		go t.admin.Close() // in the background: it waits for a frozen broker up to answerTimeout
 		return nil, err
 	}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
@@ -111,24 +111,24 @@ func OpenTopic(ctx context.Context, link Options, opt TopicOptions, log *slog.Lo
 	return t, nil
 }
 
-// Name is the topic's name.
+// Name returns the name of the topic.
 func (t *Topic) Name() string { return t.opt.Name }
 
-// ID changes when the topic was deleted and created again. It may be some
-// seconds late.
+// ID returns an id that changes when the topic was deleted and created again.
+// It may be some seconds late.
 func (t *Topic) ID() [16]byte { return t.writer.Load().id }
 
-// MaxBytes is the largest body of a record.
+// MaxBytes returns the size of the largest body of a record.
 func (t *Topic) MaxBytes() int { return t.writer.Load().maxBatch - recordRoom }
 
 // Ping reports whether the broker answers and every partition has a leader.
 func (t *Topic) Ping(ctx context.Context) error {
-	_, err := t.look(ctx)
+	_, err := t.metadata(ctx)
 	return err
 }
 
 // Write returns nil when the broker and its in-sync replicas have stored all
-// records. After an error any of them may be stored, also some seconds later.
+// records. After an error any of them may be stored, even some seconds later.
 func (t *Topic) Write(ctx context.Context, records []*kgo.Record) error {
 	if len(records) == 0 {
 		return nil
@@ -156,29 +156,29 @@ func (t *Topic) Write(ctx context.Context, records []*kgo.Record) error {
 	}
 }
 
-// writeBy writes records by one writer, of which it returns the error.
+// writeBy writes records with one writer.
 func (t *Topic) writeBy(ctx context.Context, w *writer, size int64, records []*kgo.Record) error {
 	if err := t.room.Acquire(ctx, size); err != nil {
 		return err
 	}
 	return background.CallWithin(ctx, func() error {
 		defer t.room.Release(size)
-		// The records do not end with the caller's context: franz-go would fail
-		// records of other callers that are in the same batch.
+		// The records do not use the caller's context: franz-go would fail
+		// records of other callers in the same batch.
 		return w.client.ProduceSync(context.Background(), records...).FirstErr()
 	})
 }
 
-// notStored says why the broker has not stored records in time, as far as the
-// latest look at the topic tells.
+// notStored returns the error of a timeout, with the error of the latest check
+// of the topic, if there is one.
 func (t *Topic) notStored(err error) error {
-	if why := t.trouble.Load(); why != nil {
+	if why := t.lastError.Load(); why != nil {
 		return fmt.Errorf("%w; records were not stored: %w", *why, err)
 	}
 	return fmt.Errorf("kafka: the broker did not store the records in time: %w", err)
 }
 
-// check returns how much room records take.
+// check returns the room that the records need.
 func (t *Topic) check(records []*kgo.Record) (int64, error) {
 	size, most := 0, t.MaxBytes()
 	for _, r := range records {
@@ -194,16 +194,16 @@ func (t *Topic) check(records []*kgo.Record) (int64, error) {
 	return int64(min(size, unsentBytes)), nil
 }
 
-// Check has the topic looked at now rather than in some seconds.
+// Check requests a check of the topic now.
 func (t *Topic) Check() {
 	select {
-	case t.lookNow <- struct{}{}:
+	case t.checkNow <- struct{}{}:
 	default:
 	}
 }
 
-// watch replaces the writer when the topic is another one, or when the writer
-// failed while the topic is well.
+// watch replaces the writer if the topic is another one, or if the writer
+// failed although the topic is well.
 func (t *Topic) watch() {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -211,20 +211,20 @@ func (t *Topic) watch() {
 		select {
 		case <-t.ctx.Done():
 			return
-		case <-t.lookNow:
+		case <-t.checkNow:
 		case <-tick.C:
 		}
-		t.trouble.Store(t.refresh())
+		t.lastError.Store(t.refresh())
 	}
 }
 
-// refresh looks at the topic. It returns nil if all was well.
+// refresh checks the topic. It returns nil if all is well.
 func (t *Topic) refresh() *error {
 	err := t.update()
 	if err == nil || t.ctx.Err() != nil {
 		return nil
 	}
-	t.log.Debug("kafka: look at the topic", "topic", t.opt.Name, "error", err)
+	t.log.Debug("kafka: check the topic", "topic", t.opt.Name, "error", err)
 	return &err
 }
 
@@ -232,7 +232,7 @@ func (t *Topic) update() error {
 	ctx, cancel := context.WithTimeout(t.ctx, watchTimeout)
 	defer cancel()
 	w := t.writer.Load()
-	d, err := t.look(ctx)
+	d, err := t.metadata(ctx)
 	if err == nil && d.id == w.id && (!w.suspect.Load() || time.Since(w.made) < watchEvery) {
 		return nil
 	}
@@ -255,28 +255,29 @@ func (t *Topic) replaceWriter(d description) error {
 		kgo.ProducerBatchMaxBytes(int32(d.maxBatch)), kgo.ProducerBatchCompression(compression...),
 		kgo.ProducerLinger(linger), kgo.MaxBufferedRecords(maxUnsent+1),
 		kgo.ProduceRequestTimeout(storeTimeout), kgo.RecordDeliveryTimeout(deliveryTimeout),
-		// A record whose time is over must not stay in memory until a frozen broker
-		// answers. A duplicate is allowed, an unbounded buffer is not.
+		// A record whose timeout has passed must not stay in memory until a
+		// frozen broker answers. Duplicates are allowed, an unbounded buffer is
+		// not.
 		kgo.AllowIdempotentProduceCancellation())
 	if err != nil {
 		return err
 	}
 	old := t.writer.Swap(&writer{client: client, id: d.id, maxBatch: d.maxBatch, made: time.Now()})
 	if old != nil {
-		t.tasks.Go(old.client.Close) // fails what it has not sent
+		t.tasks.Go(old.client.Close) // fails records that are not sent
 	}
 	return nil
 }
 
-// Close fails what is not stored yet, and waits no longer than the context
-// lives.
+// Close fails records that are not stored yet. It waits until the context ends
+// at most.
 func (t *Topic) Close(ctx context.Context) error {
 	if t.ctx.Err() != nil {
 		return nil
 	}
 	t.cancel()
 	err := background.WaitWithin(ctx, func() {
-		t.tasks.Wait() // watch makes no writer after this
+		t.tasks.Wait() // after this, watch makes no writer
 		t.writer.Load().client.Close()
 		t.admin.Close()
 	})

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// frozen is the address of a broker that takes connections and never answers.
+// frozen is the address of a broker that accepts connections and never answers.
 func frozen(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -25,7 +25,7 @@ func frozen(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// killed is an address where nobody listens.
+// killed is an address without a listener.
 func killed(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -42,7 +42,7 @@ func opened(t *testing.T, address string) *Topic {
 	log := slog.New(slog.DiscardHandler)
 	topic := &Topic{
 		link: Options{Brokers: []string{address}}, opt: TopicOptions{Name: "topic"}, log: log,
-		room: semaphore.NewWeighted(unsentBytes), lookNow: make(chan struct{}, 1),
+		room: semaphore.NewWeighted(unsentBytes), checkNow: make(chan struct{}, 1),
 	}
 	topic.ctx, topic.cancel = context.WithCancel(context.Background())
 	admin, err := topic.link.NewClient(log, kgo.RequestRetries(0))
@@ -56,7 +56,7 @@ func opened(t *testing.T, address string) *Topic {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = topic.Close(ctx) // a frozen broker does not let go of its connections
+		_ = topic.Close(ctx) // a frozen broker keeps its connections open
 	})
 	return topic
 }
@@ -68,7 +68,7 @@ func write(t *testing.T, topic *Topic, within time.Duration) error {
 	return topic.Write(ctx, []*kgo.Record{{Value: []byte("x")}})
 }
 
-func TestWrite_SaysWhyTheBrokerDidNotStore(t *testing.T) {
+func TestWrite_ReportsWhyTheBrokerDidNotStore(t *testing.T) {
 	for name, c := range map[string]struct {
 		address string
 		looked  bool
@@ -82,19 +82,19 @@ func TestWrite_SaysWhyTheBrokerDidNotStore(t *testing.T) {
 			t.Parallel()
 			topic := opened(t, c.address)
 			if c.looked {
-				topic.trouble.Store(topic.refresh())
+				topic.lastError.Store(topic.refresh())
 			}
 			err := write(t, topic, 200*time.Millisecond)
 			if err == nil || !strings.HasPrefix(err.Error(), c.want) || !errors.Is(err, context.DeadlineExceeded) {
-				t.Errorf("the error is: %v", err)
+				t.Errorf("error: %v", err)
 			}
 		})
 	}
 }
 
-// A writer is replaced when the topic was created again. Writes that wait for
-// the old one go on with the new one.
-func TestWrite_OutlivesTheReplacementOfTheWriter(t *testing.T) {
+// When the topic was created again, the writer is replaced. Waiting writes
+// continue with the new one.
+func TestWrite_ContinuesWithANewWriter(t *testing.T) {
 	topic := opened(t, frozen(t))
 	result := make(chan error, 1)
 	go func() { result <- write(t, topic, 2*time.Second) }()
@@ -115,25 +115,25 @@ func TestWrite_AfterClose(t *testing.T) {
 	topic := opened(t, frozen(t))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	_ = topic.Close(ctx) // a frozen broker does not let go of its connections
+	_ = topic.Close(ctx) // a frozen broker keeps its connections open
 	if err := write(t, topic, time.Second); !errors.Is(err, errClosed) {
 		t.Errorf("the write ended with: %v", err)
 	}
 }
 
-func TestExplain_NamesTheTopicThatIsMissing(t *testing.T) {
+func TestExplain_NamesTheMissingTopic(t *testing.T) {
 	err := opened(t, killed(t)).explain(ErrNoTopic)
 	if !errors.Is(err, ErrNoTopic) || err.Error() != "kafka: topic topic does not exist: create it, or set kafka.create_topic" {
-		t.Errorf("the error is: %v", err)
+		t.Errorf("error: %v", err)
 	}
 }
 
-// One broker cannot show it: a topic of one replica takes a record whatever its
-// min.insync.replicas.
-func TestWriter_WantsAllInSyncReplicasAndNoRepeats(t *testing.T) {
+// One broker cannot test this: a topic with one replica accepts records with
+// any min.insync.replicas.
+func TestWriter_WaitsForAllInSyncReplicasWithoutDuplicates(t *testing.T) {
 	client := opened(t, killed(t)).writer.Load().client
 	if acks := client.OptValue(kgo.RequiredAcks); acks != kgo.AllISRAcks() {
-		t.Errorf("the writer waits for %v", acks)
+		t.Errorf("the required acks are %v", acks)
 	}
 	if disabled := client.OptValue(kgo.DisableIdempotentWrite); disabled != false {
 		t.Errorf("idempotent writes are off: %v", disabled)

@@ -6,20 +6,20 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// answer is what a broker says: the fields that the client needs of every kind
-// of command.
+// answer is a command of the broker, decoded. It has the fields of all kinds of
+// commands that the client needs.
 type answer struct {
 	kind      kind
 	request   uint64
-	owner     uint64 // a producer or a consumer
+	owner     uint64 // number of a producer or a consumer
 	sequence  uint64
 	id        MessageID
-	name      string // of a producer
-	size      int    // the largest message
-	count     uint32 // of partitions
+	name      string // name of a producer
+	size      int    // size of the largest message
+	count     uint32 // number of partitions
 	url       string
 	urlTLS    string
-	outcome   uint64 // of a lookup
+	outcome   uint64 // outcome of a lookup
 	authority bool
 	proxied   bool
 	failed    bool
@@ -34,7 +34,7 @@ const (
 	lookupFailed   = 2
 )
 
-// err is the broker's refusal; nil if it did not refuse.
+// err returns the broker's refusal, or nil.
 func (a *answer) err() error {
 	if !a.failed {
 		return nil
@@ -42,11 +42,11 @@ func (a *answer) err() error {
 	return serverError{a.code, a.text}
 }
 
-// reader takes one field of a command.
+// reader reads one field of a command.
 type reader func(*answer, field)
 
-// readers take what the client needs of each kind of command, by the numbers of
-// its fields. Others are of no use to the client.
+// readers has, for each kind of command, the readers of the fields that the
+// client needs, by field number. Other fields and kinds are ignored.
 var readers = map[kind]map[protowire.Number]reader{
 	kindConnected:       {3: readSize},
 	kindSendReceipt:     {1: readOwner, 2: readSequence},
@@ -56,8 +56,8 @@ var readers = map[kind]map[protowire.Number]reader{
 	kindCloseProducer:   {1: readOwner},
 	kindCloseConsumer:   {1: readOwner},
 	kindProducerSuccess: {1: readRequest, 2: readName},
-	kindPartitionsTold:  {1: readCount, 2: readRequest, 3: readFailed, 4: readCode, 5: readText},
-	kindLookupTold: {
+	kindPartitionsReply: {1: readCount, 2: readRequest, 3: readFailed, 4: readCode, 5: readText},
+	kindLookupReply: {
 		1: readURL, 2: readURLTLS, 3: readOutcome, 4: readRequest, 5: readAuthority, 6: readCode, 7: readText, 8: readProxied,
 	},
 	kindAckResponse: {4: readCode, 5: readText, 6: readRequest},
@@ -86,7 +86,7 @@ func readOutcome(a *answer, f field) {
 func readAnswer(command []byte) (answer, error) {
 	var a answer
 	var content []byte
-	err := each(command, func(f field) {
+	err := eachField(command, func(f field) {
 		switch {
 		case f.at == 1:
 			a.kind = kind(f.number)
@@ -104,7 +104,7 @@ func readAnswer(command []byte) (answer, error) {
 	if known == nil {
 		return a, nil
 	}
-	err = each(content, func(f field) {
+	err = eachField(content, func(f field) {
 		if read := known[f.at]; read != nil {
 			read(&a, f)
 		}
@@ -115,10 +115,10 @@ func readAnswer(command []byte) (answer, error) {
 	return a, nil
 }
 
-// readMessageCommand is for the one command that comes often.
+// readMessageCommand decodes the most frequent command.
 func readMessageCommand(a *answer, content []byte) error {
 	var id []byte
-	err := each(content, func(f field) {
+	err := eachField(content, func(f field) {
 		switch f.at {
 		case 1:
 			a.owner = f.number
@@ -129,7 +129,7 @@ func readMessageCommand(a *answer, content []byte) error {
 	if err != nil {
 		return fmt.Errorf("read a message: %w", err)
 	}
-	err = each(id, func(f field) {
+	err = eachField(id, func(f field) {
 		switch f.at {
 		case 1:
 			a.id.Ledger = f.number

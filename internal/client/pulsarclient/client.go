@@ -12,18 +12,18 @@ import (
 	"time"
 )
 
-// Client has one connection to each broker that it needs. A connection is made
-// when it is used, and again when it was lost.
+// Client has one connection to each broker that it needs. It connects on first
+// use, and again after a connection was lost.
 //
 // Methods are safe for concurrent use.
 type Client struct {
 	opt Options
 	log *slog.Logger
 
-	keepAlive time.Duration
-	lastID    atomic.Uint64 // of requests, producers and consumers
-	usual     atomic.Int64  // the address that worked last
-	most      atomic.Int64  // the largest message that a broker told last
+	keepAlive   time.Duration
+	lastID      atomic.Uint64 // last id of a request, producer or consumer
+	lastWorking atomic.Int64  // index of the address that worked last
+	sizeLimit   atomic.Int64  // size limit of messages that a broker last announced
 
 	ctx    context.Context // ends with Close
 	cancel context.CancelFunc
@@ -33,7 +33,7 @@ type Client struct {
 	conns map[target]*pooled
 }
 
-// pooled is a connection that is made or being made.
+// pooled is a connection, or an attempt to make one.
 type pooled struct {
 	ready chan struct{} // closed when conn or err is set
 	conn  *conn
@@ -49,22 +49,21 @@ func (p *pooled) isOfUse() bool {
 	}
 }
 
-// NewClient makes a client, which connects when it is used. log is for
-// diagnosis.
+// NewClient makes a client, which connects on first use. log is for diagnosis.
 func (o Options) NewClient(log *slog.Logger) *Client {
 	c := &Client{opt: o, log: log, keepAlive: keepAlive, conns: make(map[target]*pooled)}
-	c.usual.Store(rand.Int64N(int64(len(o.Addresses))))
-	c.most.Store(defaultMaxMessage)
+	c.lastWorking.Store(rand.Int64N(int64(len(o.Addresses))))
+	c.sizeLimit.Store(defaultMaxMessage)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	return c
 }
 
 func (c *Client) nextID() uint64 { return c.lastID.Add(1) }
 
-// maxMessage is the broker's limit, as far as it is known.
-func (c *Client) maxMessage() int { return int(c.most.Load()) }
+// maxMessage returns the last known limit of the broker.
+func (c *Client) maxMessage() int { return int(c.sizeLimit.Load()) }
 
-// connect returns the connection to a broker. Callers at the same time share one
+// connect returns the connection to a broker. Concurrent callers share one
 // attempt.
 func (c *Client) connect(ctx context.Context, at target) (*conn, error) {
 	c.mu.Lock()
@@ -78,7 +77,7 @@ func (c *Client) connect(ctx context.Context, at target) (*conn, error) {
 		c.conns[at] = p
 		c.tasks.Go(func() {
 			if p.conn, p.err = c.dial(c.ctx, at); p.err == nil {
-				c.most.Store(int64(p.conn.maxMessage))
+				c.sizeLimit.Store(int64(p.conn.maxMessage))
 			}
 			close(p.ready)
 		})
@@ -92,15 +91,15 @@ func (c *Client) connect(ctx context.Context, at target) (*conn, error) {
 	}
 }
 
-// home is a connection to one of the URL's addresses.
-func (c *Client) home(ctx context.Context) (*conn, error) {
+// anyBroker returns a connection to one of the configured addresses.
+func (c *Client) anyBroker(ctx context.Context) (*conn, error) {
 	var errs []error
 	for i := range c.opt.Addresses {
-		at := (int(c.usual.Load()) + i) % len(c.opt.Addresses)
+		at := (int(c.lastWorking.Load()) + i) % len(c.opt.Addresses)
 		address := c.opt.Addresses[at]
 		n, err := c.connect(ctx, target{address, address})
 		if err == nil {
-			c.usual.Store(int64(at))
+			c.lastWorking.Store(int64(at))
 			return n, nil
 		}
 		errs = append(errs, err)
@@ -111,15 +110,15 @@ func (c *Client) home(ctx context.Context) (*conn, error) {
 	return nil, errors.Join(errs...)
 }
 
-// partitions are the names of a topic's partitions. A topic without partitions
-// is its own only one.
+// partitions returns the names of a topic's partitions. A topic without
+// partitions counts as one partition.
 func (c *Client) partitions(ctx context.Context, topic string) ([]string, error) {
-	n, err := c.home(ctx)
+	n, err := c.anyBroker(ctx)
 	if err != nil {
 		return nil, err
 	}
 	id := c.nextID()
-	a, err := n.request(ctx, id, sayPartitions(topic, id))
+	a, err := n.request(ctx, id, encodePartitions(topic, id))
 	switch {
 	case err != nil:
 		return nil, err
@@ -135,9 +134,9 @@ func (c *Client) partitions(ctx context.Context, topic string) ([]string, error)
 	return names, nil
 }
 
-// owner is a connection to the broker that has a partition.
+// owner returns a connection to the broker that owns a partition.
 func (c *Client) owner(ctx context.Context, partition string) (*conn, error) {
-	n, err := c.home(ctx)
+	n, err := c.anyBroker(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -145,7 +144,7 @@ func (c *Client) owner(ctx context.Context, partition string) (*conn, error) {
 	authority := false
 	for range maxRedirects {
 		id := c.nextID()
-		a, err := n.request(ctx, id, sayLookup(partition, id, authority))
+		a, err := n.request(ctx, id, encodeLookup(partition, id, authority))
 		if err != nil {
 			return nil, fmt.Errorf("find the broker of %s: %w", partition, err)
 		}
@@ -158,11 +157,11 @@ func (c *Client) owner(ctx context.Context, partition string) (*conn, error) {
 		}
 		authority = a.authority
 	}
-	return nil, fmt.Errorf("pulsar: more than %d brokers pass the question for %s on", maxRedirects, partition)
+	return nil, fmt.Errorf("pulsar: more than %d brokers redirect the lookup of %s", maxRedirects, partition)
 }
 
-// targetOf is the broker that a lookup names. service is the address to connect
-// to if it is a proxy.
+// targetOf returns the broker that a lookup names. service is the address to
+// connect to if it is a proxy.
 func (c *Client) targetOf(a *answer, service string) (target, error) {
 	named := a.url
 	if c.opt.TLS != nil {
@@ -178,7 +177,7 @@ func (c *Client) targetOf(a *answer, service string) (target, error) {
 	return target{parsed.Host, parsed.Host}, nil
 }
 
-// Close ends all connections. It waits no longer than the context lives.
+// Close ends all connections. It waits until the context ends at most.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	c.cancel()
@@ -187,7 +186,7 @@ func (c *Client) Close(ctx context.Context) error {
 	c.mu.Unlock()
 	return wait(ctx, func() {
 		for _, p := range conns {
-			<-p.ready // the context has ended, so it does not last
+			<-p.ready // short, because the context has ended
 			if p.err == nil {
 				p.conn.end(errClosed)
 			}

@@ -39,13 +39,13 @@ func TestOpenTopic_NamesAMissingTopicOnce(t *testing.T) {
 	for text, end := range map[string]string{"": ErrNoTopic.Error(), "gone": ErrNoTopic.Error() + ": gone"} {
 		fake := newFake(t, func(c *fakeConn, s said) bool {
 			if s.kind == kindPartitions {
-				c.say(kindPartitionsTold, fields(nil).number(2, s.number(2)).number(3, lookupFailed).number(4, uint64(codeTopicNotFound)).text(5, text))
+				c.say(kindPartitionsReply, fields(nil).number(2, s.number(2)).number(3, lookupFailed).number(4, uint64(codeTopicNotFound)).text(5, text))
 			}
 			return s.kind == kindPartitions
 		})
 		_, err := newTestClient(t, Options{Addresses: []string{fake.address}}).OpenTopic(within(t), "topic")
 		if want := "open topic persistent://public/default/topic: pulsar: " + end; err == nil || err.Error() != want {
-			t.Errorf("the error is: %v\nwant: %s", err, want)
+			t.Errorf("error: %v\nwant: %s", err, want)
 		}
 	}
 }
@@ -54,7 +54,7 @@ func TestOwner_FollowsRedirects(t *testing.T) {
 	last := newFake(t, nil)
 	first := newFake(t, func(c *fakeConn, s said) bool {
 		if s.kind == kindLookup {
-			c.say(kindLookupTold, fields(nil).text(1, "pulsar://"+last.address).number(3, lookupRedirect).number(4, s.number(2)).flag(5, true))
+			c.say(kindLookupReply, fields(nil).text(1, "pulsar://"+last.address).number(3, lookupRedirect).number(4, s.number(2)).flag(5, true))
 		}
 		return s.kind == kindLookup
 	})
@@ -63,29 +63,29 @@ func TestOwner_FollowsRedirects(t *testing.T) {
 		t.Fatal(err)
 	}
 	if asked := last.await(kindLookup, 1); asked.number(3) != 1 {
-		t.Error("the second broker was not told that the first sent us")
+		t.Error("the lookup at the second broker is not authoritative")
 	}
 	last.await(kindSend, 1)
 }
 
-func TestOwner_EndsARoundOfRedirects(t *testing.T) {
+func TestOwner_StopsARedirectLoop(t *testing.T) {
 	b := newFake(t, func(c *fakeConn, s said) bool {
 		if s.kind == kindLookup {
-			c.say(kindLookupTold, fields(nil).text(1, "pulsar://"+c.of.address).number(3, lookupRedirect).number(4, s.number(2)))
+			c.say(kindLookupReply, fields(nil).text(1, "pulsar://"+c.of.address).number(3, lookupRedirect).number(4, s.number(2)))
 		}
 		return s.kind == kindLookup
 	})
 	c := newTestClient(t, Options{Addresses: []string{b.address}})
-	if _, err := c.owner(within(t), "topic"); err == nil || !strings.Contains(err.Error(), "pass the question") {
+	if _, err := c.owner(within(t), "topic"); err == nil || !strings.Contains(err.Error(), "redirect the lookup") {
 		t.Errorf("%v", err)
 	}
 }
 
-func TestOwner_GoesThroughTheProxy(t *testing.T) {
+func TestOwner_ConnectsThroughTheProxy(t *testing.T) {
 	const hidden = "10.0.0.1:6650"
 	proxy := newFake(t, func(c *fakeConn, s said) bool {
 		if s.kind == kindLookup {
-			c.say(kindLookupTold, fields(nil).text(1, "pulsar://"+hidden).number(3, lookupConnect).number(4, s.number(2)).flag(8, true))
+			c.say(kindLookupReply, fields(nil).text(1, "pulsar://"+hidden).number(3, lookupConnect).number(4, s.number(2)).flag(8, true))
 		}
 		return s.kind == kindLookup
 	})
@@ -101,7 +101,7 @@ func TestOwner_GoesThroughTheProxy(t *testing.T) {
 func TestGreet_AnswersChallenges(t *testing.T) {
 	b := newFake(t, func(c *fakeConn, s said) bool {
 		switch s.kind {
-		case kindConnect: // another challenge comes after sign-in, when a token is old
+		case kindConnect: // another challenge comes after sign-in, when the token is old
 			c.say(kindAuthChallenge, fields(nil).text(1, "fake"))
 		case kindAuthResponse:
 			c.usual(said{kind: kindConnect})
@@ -131,12 +131,12 @@ func TestConn_SilentBrokerIsGivenUp(t *testing.T) {
 	b := newFake(t, func(_ *fakeConn, s said) bool { return s.kind == kindPing || s.kind == kindPartitions })
 	c := newTestClient(t, Options{Addresses: []string{b.address}})
 	c.keepAlive = 20 * time.Millisecond
-	n, err := c.home(within(t))
+	n, err := c.anyBroker(within(t))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := c.partitions(within(t), "topic"); !errors.Is(err, errSilent) {
-		t.Errorf("a question to a silent broker: %v", err)
+		t.Errorf("a request to a silent broker: %v", err)
 	}
 	select {
 	case <-n.done:

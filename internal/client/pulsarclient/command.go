@@ -2,11 +2,11 @@ package pulsarclient
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// What the client says. Functions return whole frames.
+// The commands of the client. Each function returns a complete frame.
 
 const (
 	clientVersion = "seckill"
-	// protocolVersion is v19: acknowledgements are answered, and brokers do not ask
+	// protocolVersion is v19: brokers answer acknowledgements, and do not ask
 	// clients to move to another cluster.
 	protocolVersion = 19
 	tokenMethod     = "token"
@@ -14,9 +14,9 @@ const (
 
 func numberOf(k kind) protowire.Number { return protowire.Number(k) }
 
-// sayConnect signs in. broker is the address that a proxy has to connect to; ""
-// without a proxy.
-func sayConnect(token, broker string) []byte {
+// encodeConnect signs in. broker is the address to which a proxy has to connect,
+// or "" without a proxy.
+func encodeConnect(token, broker string) []byte {
 	f := fields(nil).text(1, clientVersion)
 	if token != "" {
 		f = f.text(3, token)
@@ -28,61 +28,64 @@ func sayConnect(token, broker string) []byte {
 	if broker != "" {
 		f = f.text(6, broker)
 	}
-	return newFrame(kindConnect, f.bytes(10, fields(nil).flag(1, true)), 0) // it answers challenges
+	return newFrame(kindConnect, f.bytes(10, fields(nil).flag(1, true)), 0) // flag: it answers authentication challenges
 }
 
-func sayToken(token string) []byte {
+func encodeToken(token string) []byte {
 	data := fields(nil).text(1, tokenMethod).text(2, token)
 	return newFrame(kindAuthResponse, fields(nil).text(1, clientVersion).bytes(2, data).number(3, protocolVersion), 0)
 }
 
-func sayPing() []byte { return newFrame(kindPing, nil, 0) }
-func sayPong() []byte { return newFrame(kindPong, nil, 0) }
+func encodePing() []byte { return newFrame(kindPing, nil, 0) }
+func encodePong() []byte { return newFrame(kindPong, nil, 0) }
 
-func sayPartitions(topic string, request uint64) []byte {
+func encodePartitions(topic string, request uint64) []byte {
 	return newFrame(kindPartitions, fields(nil).text(1, topic).number(2, request), 0)
 }
 
-func sayLookup(topic string, request uint64, authoritative bool) []byte {
+func encodeLookup(topic string, request uint64, authoritative bool) []byte {
 	return newFrame(kindLookup, fields(nil).text(1, topic).number(2, request).flag(3, authoritative), 0)
 }
 
-// sayProducer has the broker choose the producer's name.
-func sayProducer(topic string, producer, request uint64) []byte {
+// encodeProducer creates a producer. The broker chooses its name.
+func encodeProducer(topic string, producer, request uint64) []byte {
 	return newFrame(kindProducer, fields(nil).text(1, topic).number(2, producer).number(3, request).flag(9, false), 0)
 }
 
-func sayCloseProducer(producer, request uint64) []byte {
+func encodeCloseProducer(producer, request uint64) []byte {
 	return newFrame(kindCloseProducer, fields(nil).number(1, producer).number(2, request), 0)
 }
 
-func sayCloseConsumer(consumer, request uint64) []byte {
+func encodeCloseConsumer(consumer, request uint64) []byte {
 	return newFrame(kindCloseConsumer, fields(nil).number(1, consumer).number(2, request), 0)
 }
 
 const (
 	// keyShared is the type of all subscriptions: messages of one key go to one
-	// consumer at a time. Messages are delayed by this type and by "shared", whose
-	// delivery stops under a crowd of hostile messages (seen with 4.0.1).
+	// consumer at a time. Only this type and "shared" have delayed messages.
+	// The delivery of "shared" stops under many hostile messages (seen with
+	// 4.0.1).
 	keyShared = 3
 	earliest  = 1
 )
 
-// saySubscribe makes a durable subscription from the earliest message on.
-func saySubscribe(topic, name string, consumer, request uint64) []byte {
+// encodeSubscribe creates a durable subscription that starts with the earliest
+// message.
+func encodeSubscribe(topic, name string, consumer, request uint64) []byte {
 	f := fields(nil).text(1, topic).text(2, name).number(3, keyShared).number(4, consumer).number(5, request).number(13, earliest)
-	// Keys are split by the broker. Nobody relies on the order: with it, a consumer
-	// that joins would wait for what slow ones have in hand.
+	// The broker splits the keys. Out-of-order delivery is allowed, because no
+	// code relies on the order. Otherwise a new consumer would wait for
+	// messages that slow consumers hold.
 	f = f.bytes(17, fields(nil).number(1, 0).flag(4, true))
 	return newFrame(kindSubscribe, f, 0)
 }
 
-func sayFlow(consumer uint64, permits uint32) []byte {
+func encodeFlow(consumer uint64, permits uint32) []byte {
 	return newFrame(kindFlow, fields(nil).number(1, consumer).number(2, uint64(permits)), 0)
 }
 
-// sayAck acknowledges single messages. A request of 0 is not answered.
-func sayAck(consumer, request uint64, ids []MessageID) []byte {
+// encodeAck acknowledges single messages. A request number of 0 gets no answer.
+func encodeAck(consumer, request uint64, ids []MessageID) []byte {
 	f := fields(nil).number(1, consumer).number(2, 0)
 	for _, id := range ids {
 		f = f.bytes(3, id.encoded())

@@ -11,20 +11,20 @@ import (
 const (
 	readBuffer  = 64 << 10
 	writeBuffer = 64 << 10
-	// writeTimeout is how long a broker may take to read what is written at once.
+	// writeTimeout is how long a broker may take to read a batch of writes.
 	writeTimeout = silentAfter * keepAlive
 )
 
-// conn is a connection to a broker, shared by producers and consumers. It is of
-// no use when done is closed.
+// conn is a connection to a broker, shared by producers and consumers. It is
+// unusable when done is closed.
 type conn struct {
 	client     *Client
 	at         target
-	wire       *heard
+	wire       *timedConn
 	maxMessage int
 
 	done chan struct{}
-	wake chan struct{} // of one place: there is something to write
+	wake chan struct{} // of size 1: there is something to write
 
 	mu       sync.Mutex
 	err      error // why it ended
@@ -33,15 +33,15 @@ type conn struct {
 	owners   map[uint64]owner
 }
 
-// owner is a producer or a consumer. Both have numbers of one series.
+// owner is a producer or a consumer. Their ids come from one sequence.
 type owner interface {
-	// hear takes a command. It never blocks.
-	hear(a *answer, f frame)
+	// handleCommand handles a command. It never blocks.
+	handleCommand(a *answer, f frame)
 	end(err error)
 }
 
 // newConn takes over a connection after sign-in.
-func newConn(c *Client, at target, wire *heard, reader *bufio.Reader, maxMessage int) *conn {
+func newConn(c *Client, at target, wire *timedConn, reader *bufio.Reader, maxMessage int) *conn {
 	n := &conn{
 		client: c, at: at, wire: wire, maxMessage: maxMessage, done: make(chan struct{}), wake: make(chan struct{}, 1),
 		requests: make(map[uint64]chan answer), owners: make(map[uint64]owner),
@@ -51,7 +51,7 @@ func newConn(c *Client, at target, wire *heard, reader *bufio.Reader, maxMessage
 	return n
 }
 
-// end closes the connection once. Producers and consumers learn of it.
+// end closes the connection once, and ends its producers and consumers.
 func (n *conn) end(err error) {
 	n.mu.Lock()
 	if n.err != nil {
@@ -63,7 +63,7 @@ func (n *conn) end(err error) {
 	n.owners, n.queue = nil, nil
 	close(n.done)
 	n.mu.Unlock()
-	_ = n.wire.Close() // it is of no use
+	_ = n.wire.Close() // it is unusable
 	n.client.log.Debug("pulsar: connection ended", "broker", n.at.broker, "error", err)
 	for _, o := range owners {
 		o.end(fmt.Errorf("%w: %w", errLost, err))
@@ -72,9 +72,9 @@ func (n *conn) end(err error) {
 
 func (n *conn) isDone() bool { return isClosed(n.done) }
 
-// send queues frames in their order. What cannot be sent is lost with the
-// connection. Topics bound their messages, and a broker that does not read ends
-// the connection after writeTimeout.
+// send queues frames in order. If the connection ends, unsent frames are lost.
+// Topics bound their messages. If a broker does not read, the connection ends
+// after writeTimeout.
 func (n *conn) send(frames ...[]byte) {
 	n.mu.Lock()
 	if n.err == nil {
@@ -87,7 +87,7 @@ func (n *conn) send(frames ...[]byte) {
 	}
 }
 
-// writeAll writes what is queued, and pings.
+// writeAll writes queued frames, and pings.
 func (n *conn) writeAll() error {
 	writer := bufio.NewWriterSize(n.wire, writeBuffer)
 	tick := time.NewTicker(n.client.keepAlive)
@@ -100,7 +100,7 @@ func (n *conn) writeAll() error {
 			if n.wire.silence() > silentAfter*n.client.keepAlive {
 				return errSilent
 			}
-			n.send(sayPing())
+			n.send(encodePing())
 		case <-n.wake:
 		}
 		n.mu.Lock()
@@ -110,7 +110,7 @@ func (n *conn) writeAll() error {
 		if len(frames) == 0 {
 			continue
 		}
-		_ = n.wire.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails on a closed connection only
+		_ = n.wire.SetWriteDeadline(time.Now().Add(writeTimeout)) // fails only on a closed connection
 		for _, f := range frames {
 			if _, err := writer.Write(f); err != nil {
 				return fmt.Errorf("pulsar: write: %w", err)
@@ -137,19 +137,19 @@ func (n *conn) readAll(reader *bufio.Reader) error {
 	}
 }
 
-// handle never blocks: it would hold up all producers and consumers.
+// handle must not block, because all producers and consumers would wait.
 func (n *conn) handle(a *answer, f frame) {
 	switch a.kind {
 	case kindPing:
-		n.send(sayPong())
+		n.send(encodePong())
 	case kindAuthChallenge:
-		n.send(sayToken(n.client.opt.Token))
+		n.send(encodeToken(n.client.opt.Token))
 	case kindMessage, kindCloseConsumer, kindSendReceipt, kindSendError, kindCloseProducer:
 		n.mu.Lock()
 		o := n.owners[a.owner]
 		n.mu.Unlock()
 		if o != nil {
-			o.hear(a, f)
+			o.handleCommand(a, f)
 		}
 	default:
 		n.mu.Lock()
@@ -157,12 +157,12 @@ func (n *conn) handle(a *answer, f frame) {
 		delete(n.requests, a.request)
 		n.mu.Unlock()
 		if waiting != nil {
-			waiting <- *a // of one place, and answered once
+			waiting <- *a // of size 1, and answered once
 		}
 	}
 }
 
-// add is false when the connection has ended.
+// add returns false if the connection has ended.
 func (n *conn) add(id uint64, o owner) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -179,8 +179,8 @@ func (n *conn) forget(id uint64) {
 	delete(n.owners, id)
 }
 
-// request sends a frame and waits for the answer with its number. The answer may
-// be a refusal, which is an error as well.
+// request sends a frame and waits for the answer with its number. A refusal is
+// returned as an error.
 func (n *conn) request(ctx context.Context, id uint64, sent []byte) (answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, operationTimeout)
 	defer cancel()

@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// consumer receives from one partition over one connection. When it has ended,
-// another one takes its place, and messages that were not acknowledged come
-// again.
+// consumer receives from one partition over one connection. After its end
+// another one replaces it, and unacknowledged messages come again.
 type consumer struct {
 	part *part
 	conn *conn
@@ -17,14 +16,14 @@ type consumer struct {
 
 	mu  sync.Mutex
 	err error // why it ended
-	// owed is how many permits the broker has used and may have again.
+	// owed is the number of permits that the broker has used and may get again.
 	owed int64
-	// isClosed says that the broker has forgotten the consumer.
+	// isClosed means that the broker has removed the consumer.
 	isClosed bool
 }
 
-// openConsumer finds the partition's broker and subscribes there. It gets no
-// message before it has permits.
+// openConsumer finds the partition's broker and subscribes there. The consumer
+// gets no messages before it grants permits.
 func openConsumer(ctx context.Context, p *part) (*consumer, error) {
 	client := p.of.topic.client
 	n, err := client.owner(ctx, p.name)
@@ -36,17 +35,17 @@ func openConsumer(ctx context.Context, p *part) (*consumer, error) {
 		return nil, errLost
 	}
 	request := client.nextID()
-	if _, err := n.request(ctx, request, saySubscribe(p.name, p.of.opt.Name, c.id, request)); err != nil {
-		// It may be there, and the answer late. A consumer without permits would keep
-		// messages from others.
+	if _, err := n.request(ctx, request, encodeSubscribe(p.name, p.of.opt.Name, c.id, request)); err != nil {
+		// The consumer may exist, if the answer is only late. Without permits
+		// it would keep messages from other consumers.
 		c.conn.forget(c.id)
-		n.send(sayCloseConsumer(c.id, client.nextID()))
+		n.send(encodeCloseConsumer(c.id, client.nextID()))
 		return nil, fmt.Errorf("subscribe to %s as %s: %w", p.name, p.of.opt.Name, err)
 	}
 	return c, nil
 }
 
-func (c *consumer) hear(a *answer, f frame) {
+func (c *consumer) handleCommand(a *answer, f frame) {
 	switch a.kind {
 	case kindMessage:
 		c.message(readMessage(a.id, f.payload, f.whole))
@@ -55,17 +54,18 @@ func (c *consumer) hear(a *answer, f frame) {
 	}
 }
 
-// message hands a message to the inbox.
+// message passes a message to the inbox.
 func (c *consumer) message(m *Message) {
 	m.ID.Partition = c.part.index
 	if m.Poison != "" {
 		c.conn.client.log.Debug("pulsar: message is poison", "topic", c.part.name, "why", m.Poison)
 	}
-	if m.isOdd {
-		// Nobody knows how many permits are left. Another consumer begins with known
-		// ones. The message is acknowledged first, or it would come to that one too.
-		c.conn.send(sayAck(c.id, 0, []MessageID{m.ID}))
-		c.end(errOdd)
+	if m.permitsUnknown {
+		// The number of remaining permits is unknown. Another consumer starts
+		// with a known number. Acknowledge the message first, so that the other
+		// one does not get it too.
+		c.conn.send(encodeAck(c.id, 0, []MessageID{m.ID}))
+		c.end(errPermitsUnknown)
 	} else {
 		c.mu.Lock()
 		c.owed += m.permits
@@ -73,27 +73,27 @@ func (c *consumer) message(m *Message) {
 	}
 	inbox := c.part.of.opt.Inbox
 	if !inbox.Take(m) {
-		c.end(errFlood)
+		c.end(errNoRoom)
 	}
 	if inbox.HasRoom() {
 		c.refill()
 	}
 }
 
-// refill gives the broker permits back when half of them are used.
+// refill grants permits to the broker when half of them are used.
 func (c *consumer) refill() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err == nil && c.owed >= int64(c.part.permits+1)/2 {
-		c.conn.send(sayFlow(c.id, uint32(c.owed)))
+		c.conn.send(encodeFlow(c.id, uint32(c.owed)))
 		c.owed = 0
 	}
 }
 
-// acknowledge returns when the broker has taken the acknowledgements.
+// acknowledge returns when the broker has accepted the acknowledgements.
 func (c *consumer) acknowledge(ctx context.Context, ids []MessageID) error {
 	request := c.conn.client.nextID()
-	if _, err := c.conn.request(ctx, request, sayAck(c.id, request, ids)); err != nil {
+	if _, err := c.conn.request(ctx, request, encodeAck(c.id, request, ids)); err != nil {
 		return fmt.Errorf("acknowledge messages: %w", err)
 	}
 	return nil
@@ -101,7 +101,7 @@ func (c *consumer) acknowledge(ctx context.Context, ids []MessageID) error {
 
 func (c *consumer) ended() <-chan struct{} { return c.done }
 
-// begin gives the broker the first permits.
+// begin grants the first permits.
 func (c *consumer) begin() {
 	if c.part.of.opt.Inbox.HasRoom() {
 		c.refill()
@@ -113,7 +113,7 @@ func (c *consumer) closedByBroker() {
 	c.mu.Lock()
 	c.isClosed = true
 	c.mu.Unlock()
-	c.end(errOwner)
+	c.end(errClosedByBroker)
 }
 
 // leave closes the consumer, if the broker still has it.
@@ -130,13 +130,13 @@ func (c *consumer) leave() error {
 	ctx, cancel := context.WithTimeout(context.Background(), leaveTimeout)
 	defer cancel()
 	request := c.conn.client.nextID()
-	if _, err := c.conn.request(ctx, request, sayCloseConsumer(c.id, request)); err != nil {
+	if _, err := c.conn.request(ctx, request, encodeCloseConsumer(c.id, request)); err != nil {
 		c.conn.client.log.Debug("pulsar: close a consumer", "topic", c.part.name, "error", err)
 	}
 	return why
 }
 
-// end has another consumer take the place of this one.
+// end ends the consumer, so that another one replaces it.
 func (c *consumer) end(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -8,27 +8,27 @@ import (
 )
 
 var (
-	// ErrNoTopic says that the topic does not exist and that the broker does not
-	// create it by itself.
+	// ErrNoTopic says that the topic does not exist, and that the broker does
+	// not create it by itself.
 	ErrNoTopic = errors.New("the topic or its namespace does not exist; create it, or have the broker create topics")
-	// ErrTooLarge says that a message is larger than the broker takes. Nothing was
-	// written.
+	// ErrTooLarge says that a message is larger than the broker accepts.
+	// Nothing was written.
 	ErrTooLarge = errors.New("pulsar: message is larger than the broker takes")
 
 	errPartitions = errors.New("it has too many partitions")
 
-	errSignIn  = errors.New("sign-in was refused, check the token")
-	errClosed  = errors.New("pulsar: closed")
-	errLost    = errors.New("pulsar: the connection was lost")
-	errSlow    = errors.New("pulsar: the broker did not store the messages in time")
-	errSilent  = errors.New("pulsar: the broker is silent")
-	errShifted = errors.New("pulsar: the topic has other partitions now")
-	errOwner   = errors.New("pulsar: the broker has closed it, another may have the topic now")
-	errOdd     = errors.New("pulsar: a message has a number that confuses the broker's permits")
-	errFlood   = errors.New("pulsar: more messages came than there is room for")
+	errSignIn          = errors.New("sign-in was refused, check the token")
+	errClosed          = errors.New("pulsar: closed")
+	errLost            = errors.New("pulsar: the connection was lost")
+	errSlow            = errors.New("pulsar: the broker did not store the messages in time")
+	errSilent          = errors.New("pulsar: the broker is silent")
+	errOtherPartitions = errors.New("pulsar: the topic has other partitions now")
+	errClosedByBroker  = errors.New("pulsar: the broker closed it; another broker may own the topic now")
+	errPermitsUnknown  = errors.New("pulsar: the batch size of a message makes the number of permits unknown")
+	errNoRoom          = errors.New("pulsar: received more messages than there is room for")
 )
 
-// code is a ServerError of the protocol.
+// code is a ServerError code of the protocol.
 type code uint64
 
 const (
@@ -42,8 +42,8 @@ const (
 	codeSchema         code = 18
 )
 
-// refusals are the server's errors that stay until somebody changes the settings
-// or the broker.
+// refusals are the server errors that remain until an operator changes the
+// settings or the broker.
 var refusals = map[code]error{
 	codeAuthentication: errSignIn,
 	codeAuthorization:  errors.New("the token's role has no rights"),
@@ -55,7 +55,7 @@ var refusals = map[code]error{
 	codeVersion:        errors.New("the broker is too old"),
 }
 
-// serverError is an error that a broker answered.
+// serverError is an error answer of a broker.
 type serverError struct {
 	code code
 	text string
@@ -66,7 +66,7 @@ func (e serverError) Error() string {
 	if why := refusals[e.code]; why != nil {
 		said = why.Error()
 	}
-	if e.text == "" { // brokers give no text with some codes
+	if e.text == "" { // brokers send no text with some codes
 		return "pulsar: " + said
 	}
 	return "pulsar: " + said + ": " + e.text
@@ -74,14 +74,14 @@ func (e serverError) Error() string {
 
 func (e serverError) Unwrap() error { return refusals[e.code] }
 
-// IsSetup reports whether to try again would not help: somebody must change the
-// settings or the broker.
+// IsSetup reports whether a retry would not help, because an operator must
+// change the settings or the broker.
 func IsSetup(err error) bool {
 	var server serverError
 	return errors.Is(err, errPartitions) || background.CertificateRefused(err) || errors.As(err, &server) && refusals[server.code] != nil
 }
 
-// isRefusedHere reports whether another address would refuse as well.
+// isRefusedHere reports whether every other address would refuse too.
 func isRefusedHere(err error) bool {
 	return errors.Is(err, errSignIn) || background.CertificateRefused(err)
 }

@@ -22,18 +22,18 @@ func within(t *testing.T) context.Context {
 // said is a command of a client.
 type said struct {
 	kind  kind
-	field map[protowire.Number]field // the last one of each number
+	field map[protowire.Number]field // the last field of each number
 }
 
 func (s said) number(at protowire.Number) uint64 { return s.field[at].number }
 func (s said) text(at protowire.Number) string   { return string(s.field[at].bytes) }
 
-// fakeBroker answers as a broker without anything to store. A test changes some
-// answers.
+// fakeBroker answers like a broker without data. A test changes some answers.
 type fakeBroker struct {
 	t       *testing.T
 	address string
-	// instead answers a command in the test's own way; false leaves it to the fake.
+	// instead answers a command for the test. If it returns false, the fake
+	// answers.
 	instead func(c *fakeConn, s said) bool
 
 	mu    sync.Mutex
@@ -96,12 +96,12 @@ func (c *fakeConn) serve() {
 			return
 		}
 		s := said{field: map[protowire.Number]field{}}
-		_ = each(f.command, func(part field) {
+		_ = eachField(f.command, func(part field) {
 			if part.at == 1 {
 				s.kind = kind(part.number)
 				return
 			}
-			_ = each(part.bytes, func(inner field) { s.field[inner.at] = inner })
+			_ = eachField(part.bytes, func(inner field) { s.field[inner.at] = inner })
 		})
 		c.of.mu.Lock()
 		c.of.heard = append(c.of.heard, s)
@@ -119,10 +119,10 @@ func (c *fakeConn) say(k kind, content fields) { c.write(newFrame(k, content, 0)
 func (c *fakeConn) write(frame []byte) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	_, _ = c.Write(frame) // a client that has left is no failure
+	_, _ = c.Write(frame) // ignore a client that has disconnected
 }
 
-// usual is what a broker without partitions answers.
+// usual answers like a broker without partitions.
 func (c *fakeConn) usual(s said) {
 	switch s.kind {
 	case kindConnect:
@@ -130,9 +130,9 @@ func (c *fakeConn) usual(s said) {
 	case kindPing:
 		c.say(kindPong, nil)
 	case kindPartitions:
-		c.say(kindPartitionsTold, fields(nil).number(1, 0).number(2, s.number(2)))
+		c.say(kindPartitionsReply, fields(nil).number(1, 0).number(2, s.number(2)))
 	case kindLookup:
-		c.say(kindLookupTold, fields(nil).text(1, "pulsar://"+c.of.address).number(3, lookupConnect).number(4, s.number(2)))
+		c.say(kindLookupReply, fields(nil).text(1, "pulsar://"+c.of.address).number(3, lookupConnect).number(4, s.number(2)))
 	case kindProducer:
 		c.say(kindProducerSuccess, fields(nil).number(1, s.number(3)).text(2, "fake-1"))
 	case kindSend:
@@ -175,8 +175,8 @@ func (b *fakeBroker) await(k kind, nth int) said {
 	}
 }
 
-// newTestClient makes a client that the test's end closes, with all that it has
-// started.
+// newTestClient makes a client and closes it with all connections at the end of
+// the test.
 func newTestClient(t *testing.T, opt Options) *Client {
 	t.Helper()
 	c := opt.NewClient(slog.New(slog.DiscardHandler))
@@ -188,7 +188,7 @@ func newTestClient(t *testing.T, opt Options) *Client {
 	return c
 }
 
-// openTestTopic opens a topic that the test's end closes.
+// openTestTopic opens a topic and closes it at the end of the test.
 func openTestTopic(t *testing.T, c *Client) *Topic {
 	t.Helper()
 	topic, err := c.OpenTopic(within(t), "topic")

@@ -6,8 +6,8 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// Commands and metadata are Protocol Buffers. PulsarApi.proto of Apache Pulsar
-// has their field numbers.
+// Commands and metadata are encoded with Protocol Buffers. The field numbers
+// are those of Apache Pulsar's PulsarApi.proto.
 
 var errMalformed = errors.New("pulsar: malformed data")
 
@@ -30,22 +30,22 @@ func (f fields) bytes(at protowire.Number, value []byte) fields {
 	return protowire.AppendBytes(protowire.AppendTag(f, at, protowire.BytesType), value)
 }
 
-// pair is a KeyValue of the protocol.
+// pair appends a KeyValue of the protocol.
 func (f fields) pair(at protowire.Number, name, value string) fields {
 	return f.bytes(at, fields(nil).text(1, name).text(2, value))
 }
 
-// field is one field of an encoded message: a number, or bytes that are part of
-// the encoded message.
+// field is one field of an encoded message: a number, or bytes that are a slice
+// of the encoded message.
 type field struct {
 	at     protowire.Number
 	number uint64
 	bytes  []byte
 }
 
-// each calls see for every field in order. It allocates nothing. Fields of types
-// that Pulsar does not use are passed over.
-func each(encoded []byte, see func(field)) error {
+// eachField calls see for every field in order. It allocates nothing. It skips field
+// types that Pulsar does not use.
+func eachField(encoded []byte, see func(field)) error {
 	for len(encoded) > 0 {
 		at, kind, n := protowire.ConsumeTag(encoded)
 		if n < 0 {

@@ -6,29 +6,31 @@ import (
 	"io"
 )
 
-// Bounds of frames that come.
+// Bounds of received frames.
 const (
-	// frameSlack is for command and metadata beside a message of the largest size.
+	// frameSlack is the room for command and metadata beside the largest
+	// message.
 	frameSlack = 64 << 10
 	// maxCommand bounds the command of a frame.
 	maxCommand = 64 << 10
-	// maxSkipped bounds a frame of which only the beginning is kept.
+	// maxSkipped bounds a frame that is only partly kept.
 	maxSkipped = 256 << 20
-	// firstRead is how much memory a frame gets before its bytes arrive.
+	// firstRead is the memory for a frame before its bytes arrive.
 	firstRead = 64 << 10
 	wordBytes = 4
 )
 
-// frame is what travels: a command, and for messages what follows it.
+// frame is a command, and for messages the bytes after it.
 type frame struct {
 	command []byte
 	payload []byte
-	// whole is false if the frame was too large and payload is its beginning.
+	// whole is false if the frame was too large and payload is only its
+	// beginning.
 	whole bool
 }
 
-// readFrame reads one frame and keeps at most that many bytes of it. It
-// allocates by the bytes that arrive, not by those that are announced.
+// readFrame reads one frame and keeps at most most bytes of it. It allocates
+// memory for bytes that arrive, not for bytes that are announced.
 func readFrame(r io.Reader, most int) (frame, error) {
 	var head [2 * wordBytes]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -89,16 +91,16 @@ const (
 	kindPing            kind = 18
 	kindPong            kind = 19
 	kindPartitions      kind = 21
-	kindPartitionsTold  kind = 22
+	kindPartitionsReply kind = 22
 	kindLookup          kind = 23
-	kindLookupTold      kind = 24
+	kindLookupReply     kind = 24
 	kindAuthChallenge   kind = 36
 	kindAuthResponse    kind = 37
 	kindAckResponse     kind = 38
 )
 
-// newFrame encodes a command. tail is the size of what the caller appends to
-// it.
+// newFrame encodes a command. tail is the size of the bytes that the caller
+// appends.
 func newFrame(k kind, content fields, tail int) []byte {
 	command := fields(nil).number(1, uint64(k)).bytes(numberOf(k), content)
 	data := make([]byte, 0, 2*wordBytes+len(command)+tail)

@@ -19,19 +19,19 @@ func seeds() map[string][]byte {
 	}
 }
 
-// packed frames metadata and a body with a right checksum.
+// packed frames metadata and a body with the right checksum.
 func packed(metadata fields, body string) []byte {
-	frame := saySend(&Outgoing{}, 0, 0, "", time.UnixMilli(0))
+	frame := encodeSend(&Outgoing{}, 0, 0, "", time.UnixMilli(0))
 	f, err := readFrame(bytes.NewReader(frame), len(frame))
 	if err != nil {
-		panic(err) // it was just made
+		panic(err) // it was just encoded
 	}
 	return repack(f.payload[:magicBytes], metadata, body)
 }
 
 func FuzzFrame(f *testing.F) {
-	f.Add(sayPing(), 1<<10)
-	f.Add(saySubscribe("t", "s", 1, 2), 1<<10)
+	f.Add(encodePing(), 1<<10)
+	f.Add(encodeSubscribe("t", "s", 1, 2), 1<<10)
 	f.Add(newFrame(kindMessage, fields(nil).number(1, 1).bytes(2, MessageID{Ledger: 1}.encoded()), 0), 64)
 	f.Add([]byte{0xff, 0xff, 0xff, 0xff, 0, 0, 0, 1, 1}, 1<<10)
 	f.Fuzz(func(t *testing.T, data []byte, most int) {
@@ -56,13 +56,13 @@ func FuzzMessage(f *testing.F) {
 		m := readMessage(MessageID{}, payload, whole)
 		switch {
 		case m.Poison != "" && (m.Body != nil || m.Key != "" || m.Property("name") != ""):
-			t.Errorf("poison (%s) has a content", m.Poison)
+			t.Errorf("a poison message (%s) has content", m.Poison)
 		case m.Poison == "" && !whole:
-			t.Error("a message that is not whole was taken")
+			t.Error("an incomplete message was accepted")
 		case m.Size > len(payload)+messageSelf+maxKey:
 			t.Errorf("%d bytes take %d", len(payload), m.Size)
-		case !m.isOdd && (m.permits < 1 || m.permits > maxBatch):
-			t.Errorf("%d permits are believed", m.permits)
+		case !m.permitsUnknown && (m.permits < 1 || m.permits > maxBatch):
+			t.Errorf("%d permits are accepted", m.permits)
 		}
 	})
 }

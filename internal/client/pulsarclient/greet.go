@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// target is a broker: its own address, and the one to connect to. They differ
-// behind a proxy.
+// target is a broker: its own address, and the address to connect to. They
+// differ behind a proxy.
 type target struct{ broker, address string }
 
-// heard notes when bytes arrive.
-type heard struct {
+// timedConn records when bytes arrive.
+type timedConn struct {
 	net.Conn
 	at atomic.Int64 // in Unix nanoseconds
 }
 
-func (h *heard) Read(p []byte) (int, error) {
-	n, err := h.Conn.Read(p)
+func (t *timedConn) Read(p []byte) (int, error) {
+	n, err := t.Conn.Read(p)
 	if n > 0 {
-		h.at.Store(time.Now().UnixNano())
+		t.at.Store(time.Now().UnixNano())
 	}
 	return n, err
 }
 
-func (h *heard) silence() time.Duration { return time.Since(time.Unix(0, h.at.Load())) }
+func (t *timedConn) silence() time.Duration { return time.Since(time.Unix(0, t.at.Load())) }
 
 // dial connects and signs in.
 func (c *Client) dial(ctx context.Context, at target) (*conn, error) {
@@ -38,19 +38,19 @@ func (c *Client) dial(ctx context.Context, at target) (*conn, error) {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
-	_ = raw.SetDeadline(time.Now().Add(greetTimeout)) // fails on a closed connection only
-	wire := &heard{Conn: raw}
+	_ = raw.SetDeadline(time.Now().Add(greetTimeout)) // fails only on a closed connection
+	wire := &timedConn{Conn: raw}
 	reader := bufio.NewReaderSize(wire, readBuffer)
 	most, err := c.greet(wire, reader, at)
 	if err != nil {
-		_ = raw.Close() // it is of no use
+		_ = raw.Close() // it is unusable
 		return nil, err
 	}
 	_ = raw.SetDeadline(time.Time{})
 	return newConn(c, at, wire, reader, most), nil
 }
 
-// reach opens a connection, with TLS if the URL wants it.
+// reach opens a connection, with TLS if configured.
 func (c *Client) reach(ctx context.Context, address string) (net.Conn, error) {
 	dialer := net.Dialer{Timeout: dialTimeout}
 	if len(c.opt.Addresses) > 1 {
@@ -75,13 +75,13 @@ func (c *Client) reach(ctx context.Context, address string) (net.Conn, error) {
 	return secure, nil
 }
 
-// greet signs in, and returns the broker's largest message.
+// greet signs in, and returns the size of the broker's largest message.
 func (c *Client) greet(wire net.Conn, reader *bufio.Reader, at target) (int, error) {
 	behind := ""
 	if at.broker != at.address {
 		behind = at.broker
 	}
-	if _, err := wire.Write(sayConnect(c.opt.Token, behind)); err != nil {
+	if _, err := wire.Write(encodeConnect(c.opt.Token, behind)); err != nil {
 		return 0, silentBroker(err)
 	}
 	for {
@@ -102,7 +102,7 @@ func (c *Client) greet(wire net.Conn, reader *bufio.Reader, at target) (int, err
 		case kindError:
 			return 0, a.err()
 		case kindAuthChallenge:
-			if _, err := wire.Write(sayToken(c.opt.Token)); err != nil {
+			if _, err := wire.Write(encodeToken(c.opt.Token)); err != nil {
 				return 0, silentBroker(err)
 			}
 		}

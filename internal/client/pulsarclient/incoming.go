@@ -5,8 +5,8 @@ import (
 	"hash/crc32"
 )
 
-// MessageID is where a message stands in a topic. A broker that lost its data
-// may have another message there later.
+// MessageID is the position of a message in a topic. A broker that lost its
+// data may use the same position again.
 type MessageID struct {
 	Partition     int // 0 without partitions
 	Ledger, Entry uint64
@@ -14,33 +14,34 @@ type MessageID struct {
 
 func (id MessageID) encoded() fields { return fields(nil).number(1, id.Ledger).number(2, id.Entry) }
 
-// Message is a message that came.
+// Message is a received message.
 type Message struct {
 	ID   MessageID
 	Key  string
 	Body []byte
-	// Poison says why the message is none that this package writes; "" if it is one.
-	// Such a message has no key, no body and no properties: nothing of it is kept.
+	// Poison is the reason why the message is not one that this package writes,
+	// or "". A poison message has no key, body or properties.
 	Poison string
-	// Size is how much memory the message takes.
+	// Size is the memory of the message.
 	Size int
 
 	metadata []byte
-	// permits is how many messages the broker takes it for; see readMetadata.
+	// permits is the number of permits that the broker counts for the message;
+	// see readMetadata.
 	permits int64
-	// isOdd says that permits cannot be trusted.
-	isOdd bool
+	// permitsUnknown means that permits cannot be trusted.
+	permitsUnknown bool
 }
 
-// Property returns a property's value; "" if there is none.
+// Property returns the value of a property, or "" if there is none.
 func (m *Message) Property(name string) string {
 	var value []byte
-	_ = each(m.metadata, func(f field) { // it was read once without an error
+	_ = eachField(m.metadata, func(f field) { // the metadata was already checked
 		if f.at != 4 {
 			return
 		}
 		var pair [2][]byte
-		_ = each(f.bytes, func(part field) {
+		_ = eachField(f.bytes, func(part field) {
 			if part.at == 1 || part.at == 2 {
 				pair[part.at-1] = part.bytes
 			}
@@ -52,25 +53,25 @@ func (m *Message) Property(name string) string {
 	return string(value)
 }
 
-// Bounds of metadata. This package writes some hundred bytes.
+// Bounds of metadata. This package writes a few hundred bytes.
 const (
 	maxMetadata = 16 << 10
 	maxKey      = 1 << 10
-	// maxBatch bounds the messages of a batch whose number is believed. Clients pack
-	// 1,000 by default.
+	// maxBatch bounds the believed number of messages in a batch. Clients put
+	// 1,000 into a batch by default.
 	maxBatch = 10_000
-	// messageSelf is the memory of a message beside its bytes.
+	// messageSelf is the memory of a message besides its bytes.
 	messageSelf = 512
 )
 
-// readMessage decodes what follows the command of a message. Anybody who may
-// write the topic has made it: every length is checked, and nothing is allocated
-// by a number in it.
+// readMessage decodes the bytes after the command of a message. Anyone who may
+// write the topic may have sent it: every length is checked, and no allocation
+// depends on a number in it.
 func readMessage(id MessageID, payload []byte, whole bool) *Message {
 	m := &Message{ID: id, Size: messageSelf, permits: 1}
 	metadata, body, why := split(payload, whole)
 	if metadata == nil {
-		m.isOdd = true
+		m.permitsUnknown = true
 		m.Poison = why
 		return m
 	}
@@ -89,8 +90,8 @@ func readMessage(id MessageID, payload []byte, whole bool) *Message {
 	return m
 }
 
-// split checks the frame of a message. Metadata is nil if it is not found. It
-// may be there with a reason why the message is poison.
+// split checks the frame of a message. metadata is nil if it is not found. It
+// may be returned together with a reason why the message is poison.
 func split(payload []byte, whole bool) (metadata, body []byte, why string) {
 	const cut = "message is cut"
 	if len(payload) > magicBytes && binary.BigEndian.Uint16(payload) == entryMagic {
@@ -118,7 +119,7 @@ func split(payload []byte, whole bool) (metadata, body []byte, why string) {
 	return metadata, body, why
 }
 
-// sized cuts [size][bytes] off.
+// sized splits off a part of the form [size][bytes].
 func sized(data []byte) (first, rest []byte, ok bool) {
 	if len(data) < wordBytes {
 		return nil, nil, false
@@ -131,14 +132,14 @@ func sized(data []byte) (first, rest []byte, ok bool) {
 	return data[:size:size], data[size:], true
 }
 
-// readMetadata returns the key, and why the message is none of this package; ""
-// if it is one.
+// readMetadata returns the key, and the reason why the message is not one of
+// this package, or "".
 //
-// A broker counts a message as so many as the number of its batch says, whoever
-// wrote that: it takes as many permits. It reads the number as readMetadata
-// does, and the consumer gives back as many.
+// A broker counts a message as many times as the batch size in its metadata
+// says, even if that number is wrong, and uses as many permits. readMetadata
+// reads the number in the same way, and the consumer grants as many again.
 func (m *Message) readMetadata(metadata []byte) (key []byte, why string) {
-	err := each(metadata, func(f field) {
+	err := eachField(metadata, func(f field) {
 		switch f.at {
 		case 6:
 			key = f.bytes
@@ -156,9 +157,9 @@ func (m *Message) readMetadata(metadata []byte) (key []byte, why string) {
 		}
 	})
 	if err != nil {
-		m.isOdd = true
+		m.permitsUnknown = true
 		return nil, "unreadable metadata"
 	}
-	m.isOdd = m.permits < 1 || m.permits > maxBatch
+	m.permitsUnknown = m.permits < 1 || m.permits > maxBatch
 	return key, why
 }

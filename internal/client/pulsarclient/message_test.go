@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// repack frames metadata and a body behind a magic number.
+// repack frames metadata and a body with a magic number.
 func repack(magic []byte, metadata fields, body string) []byte {
 	rest := binary.BigEndian.AppendUint32(nil, uint32(len(metadata)))
 	rest = append(append(rest, metadata...), body...)
@@ -18,10 +18,10 @@ func repack(magic []byte, metadata fields, body string) []byte {
 	return append(framed, rest...)
 }
 
-// sentBy is what a broker delivers of a message that a producer sent.
+// sentBy returns the bytes that a broker delivers for a written message.
 func sentBy(t *testing.T, o *Outgoing) []byte {
 	t.Helper()
-	sent := saySend(o, 3, 7, "producer", time.UnixMilli(1))
+	sent := encodeSend(o, 3, 7, "producer", time.UnixMilli(1))
 	f, err := readFrame(bytes.NewReader(sent), len(sent))
 	if err != nil || !f.whole {
 		t.Fatalf("read what was sent: %v", err)
@@ -29,7 +29,7 @@ func sentBy(t *testing.T, o *Outgoing) []byte {
 	return f.payload
 }
 
-func TestReadMessage_ReadsWhatIsSent(t *testing.T) {
+func TestReadMessage_ReadsSentMessages(t *testing.T) {
 	o := &Outgoing{
 		Key: "11-2", Body: []byte(`{"n":1}`), Properties: []Property{{"a", "1"}, {"signature", "v1,s"}},
 		EventTime: time.UnixMilli(5), DeliverAt: time.UnixMilli(9),
@@ -38,8 +38,8 @@ func TestReadMessage_ReadsWhatIsSent(t *testing.T) {
 	entry := append(binary.BigEndian.AppendUint16(nil, entryMagic), 0, 0, 0, 2, 8, 1)
 	for name, came := range map[string][]byte{"plain": payload, "with entry metadata": append(entry, payload...)} {
 		m := readMessage(MessageID{Ledger: 4, Entry: 5}, came, true)
-		if m.Poison != "" || m.isOdd || m.permits != 1 || m.Key != o.Key || !bytes.Equal(m.Body, o.Body) || m.ID.Entry != 5 {
-			t.Errorf("%s: came as %+v", name, m)
+		if m.Poison != "" || m.permitsUnknown || m.permits != 1 || m.Key != o.Key || !bytes.Equal(m.Body, o.Body) || m.ID.Entry != 5 {
+			t.Errorf("%s: read as %+v", name, m)
 		}
 		if m.Property("signature") != "v1,s" || m.Property("a") != "1" || m.Property("b") != "" {
 			t.Errorf("%s: properties %q, %q", name, m.Property("signature"), m.Property("b"))
@@ -47,10 +47,10 @@ func TestReadMessage_ReadsWhatIsSent(t *testing.T) {
 	}
 }
 
-func TestReadMessage_TakesOthersForPoison(t *testing.T) {
+func TestReadMessage_TreatsOthersAsPoison(t *testing.T) {
 	for want, payload := range seeds() {
 		if m := readMessage(MessageID{}, payload, true); m.Poison != want {
-			t.Errorf("%q came as %q", want, m.Poison)
+			t.Errorf("%q was read as %q", want, m.Poison)
 		}
 	}
 	good := sentBy(t, &Outgoing{Key: "k", Body: []byte("body")})
@@ -77,8 +77,8 @@ func TestReadMessage_TakesOthersForPoison(t *testing.T) {
 		{"batch of one", "batch", repack(magic, plain.number(11, 1), ""), true, false},
 	} {
 		m := readMessage(MessageID{}, c.payload, c.whole)
-		if !strings.Contains(m.Poison, c.want) || m.isOdd != c.odd || m.Body != nil || m.Size != messageSelf {
-			t.Errorf("%s: poison %q, odd %v, %d bytes", c.name, m.Poison, m.isOdd, m.Size)
+		if !strings.Contains(m.Poison, c.want) || m.permitsUnknown != c.odd || m.Body != nil || m.Size != messageSelf {
+			t.Errorf("%s: poison %q, odd %v, %d bytes", c.name, m.Poison, m.permitsUnknown, m.Size)
 		}
 	}
 	if m := readMessage(MessageID{}, repack(magic, plain.number(11, 1000), ""), true); m.permits != 1000 {
@@ -86,8 +86,8 @@ func TestReadMessage_TakesOthersForPoison(t *testing.T) {
 	}
 }
 
-// A key stays on its partition, and on the one that other clients choose.
-func TestPartitionOf_IsJavasHash(t *testing.T) {
+// A key always has the same partition, and the one that other clients choose.
+func TestPartitionOf_UsesJavasHash(t *testing.T) {
 	for key, hash := range map[string]int{"": 0, "a": 97, "11-2": 1508293, "polygenelubricants": 0} {
 		for _, n := range []int{1, 3, 16} {
 			if got := partitionOf(key, n); got != hash%n {
@@ -97,7 +97,7 @@ func TestPartitionOf_IsJavasHash(t *testing.T) {
 	}
 }
 
-func TestReadFrame_TakesMemoryByWhatArrives(t *testing.T) {
+func TestReadFrame_AllocatesForBytesThatArrive(t *testing.T) {
 	huge := []byte{0x0f, 0xff, 0xff, 0xff, 0, 0, 0, 2, 1, 1} // announces 256 MB
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -110,15 +110,15 @@ func TestReadFrame_TakesMemoryByWhatArrives(t *testing.T) {
 	}
 	long := newFrame(kindMessage, fields(nil).number(1, 1), 1000)
 	long = append(long, make([]byte, 1000)...)
-	reader := bytes.NewReader(append(long, sayPing()...))
+	reader := bytes.NewReader(append(long, encodePing()...))
 	f, err := readFrame(reader, 100)
 	if err != nil || f.whole || len(f.command)+len(f.payload) != 100 {
 		t.Fatalf("a frame over the bound: %v, whole %v", err, f.whole)
 	}
 	if f, err = readFrame(reader, 100); err != nil {
-		t.Fatalf("the frame behind it: %v", err)
+		t.Fatalf("the next frame: %v", err)
 	}
 	if a, err := readAnswer(f.command); err != nil || a.kind != kindPing {
-		t.Errorf("the frame behind it is %d, %v", a.kind, err)
+		t.Errorf("the next frame is %d, %v", a.kind, err)
 	}
 }

@@ -6,20 +6,20 @@ import (
 	"time"
 )
 
-// Outgoing is a message to write. It is sent as it is: not compressed, not
+// Outgoing is a message to write. It is sent plain: not compressed, not
 // encrypted, not in a batch, not in chunks.
 type Outgoing struct {
 	Key        string
 	Body       []byte
 	Properties []Property
 	EventTime  time.Time // may be zero
-	DeliverAt  time.Time // zero is now
+	DeliverAt  time.Time // zero means now
 }
 
 // Property is a header of a message.
 type Property struct{ Name, Value string }
 
-// head is the size of key and properties together.
+// head returns the size of key and properties together.
 func (o *Outgoing) head() int {
 	n := len(o.Key)
 	for _, p := range o.Properties {
@@ -39,8 +39,8 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// saySend encodes a message.
-func saySend(o *Outgoing, producer, sequence uint64, name string, now time.Time) []byte {
+// encodeSend encodes a message.
+func encodeSend(o *Outgoing, producer, sequence uint64, name string, now time.Time) []byte {
 	metadata := make(fields, 0, len(name)+o.head()+128)
 	metadata = metadata.text(1, name).number(2, sequence).number(3, milliseconds(now))
 	for _, p := range o.Properties {
@@ -69,8 +69,8 @@ func saySend(o *Outgoing, producer, sequence uint64, name string, now time.Time)
 
 func milliseconds(t time.Time) uint64 { return uint64(t.UnixMilli()) }
 
-// partitionOf places a key on one of n partitions, as Pulsar's clients do by
-// default: with Java's hash of strings.
+// partitionOf returns the partition of a key, like Pulsar's default: with
+// Java's string hash.
 func partitionOf(key string, n int) int {
 	var hash int32
 	for _, c := range []byte(key) { // keys are ASCII

@@ -9,12 +9,12 @@ import (
 	"time"
 )
 
-// producer writes one partition over one connection. When it has ended, it has
-// told the end of every message, and another one takes its place.
+// producer writes one partition over one connection. At its end it reports the
+// result of every message, and another one replaces it.
 type producer struct {
 	conn *conn
 	id   uint64
-	name string // by the broker
+	name string // chosen by the broker
 	done chan struct{}
 
 	mu   sync.Mutex
@@ -29,14 +29,14 @@ type sentMessage struct {
 	of       *sending
 }
 
-// sending waits for the end of several messages.
+// sending waits for the results of several messages.
 type sending struct {
-	done chan struct{} // closed when all ended
-	free func()        // called when all ended
+	done chan struct{} // closed when all have a result
+	free func()        // called when all have a result
 
 	mu   sync.Mutex
 	left int
-	err  error // the first one
+	err  error // the first error
 }
 
 func (s *sending) ended(n int, err error) {
@@ -51,7 +51,7 @@ func (s *sending) ended(n int, err error) {
 	}
 }
 
-// openProducer finds the partition's broker and makes a producer there.
+// openProducer finds the partition's broker and creates a producer there.
 func openProducer(ctx context.Context, c *Client, partition string) (*producer, error) {
 	n, err := c.owner(ctx, partition)
 	if err != nil {
@@ -62,16 +62,16 @@ func openProducer(ctx context.Context, c *Client, partition string) (*producer, 
 		return nil, errLost
 	}
 	request := c.nextID()
-	a, err := n.request(ctx, request, sayProducer(partition, p.id, request))
+	a, err := n.request(ctx, request, encodeProducer(partition, p.id, request))
 	if err != nil {
-		p.close(err) // it may be there, and the answer late
+		p.close(err) // the producer may exist, if the answer is only late
 		return nil, fmt.Errorf("write to %s: %w", partition, err)
 	}
 	p.name = a.name
 	return p, nil
 }
 
-func (p *producer) hear(a *answer, _ frame) {
+func (p *producer) handleCommand(a *answer, _ frame) {
 	switch a.kind {
 	case kindSendReceipt, kindSendError:
 		p.receipt(a)
@@ -80,7 +80,7 @@ func (p *producer) hear(a *answer, _ frame) {
 	}
 }
 
-// write sends a message without waiting.
+// write sends a message and does not wait.
 func (p *producer) write(o *Outgoing, of *sending) {
 	p.mu.Lock()
 	if p.err != nil {
@@ -91,12 +91,12 @@ func (p *producer) write(o *Outgoing, of *sending) {
 	defer p.mu.Unlock()
 	now := time.Now()
 	p.sent = append(p.sent, sentMessage{p.next, now, of})
-	p.conn.send(saySend(o, p.id, p.next, p.name, now))
+	p.conn.send(encodeSend(o, p.id, p.next, p.name, now))
 	p.next++
 }
 
-// receipt ends a message. After an error the producer is of no use: Pulsar's
-// clients reopen it as well.
+// receipt records the result of a message. After an error the producer is
+// unusable: Pulsar's own clients reopen it too.
 func (p *producer) receipt(a *answer) {
 	if err := a.err(); err != nil {
 		p.close(err)
@@ -109,7 +109,7 @@ func (p *producer) receipt(a *answer) {
 		return
 	}
 	of := p.sent[i].of
-	if i == 0 { // as usual: nothing is moved
+	if i == 0 { // the usual case: nothing is moved
 		p.sent[0] = sentMessage{}
 		p.sent = p.sent[1:]
 	} else {
@@ -129,7 +129,7 @@ func (p *producer) leave() error {
 	return p.err
 }
 
-// isStuck reports whether a message waits for its receipt for too long.
+// isStuck reports whether a message has waited too long for its receipt.
 func (p *producer) isStuck() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -138,13 +138,13 @@ func (p *producer) isStuck() bool {
 
 func (p *producer) closedByBroker() {
 	p.conn.forget(p.id)
-	p.end(errOwner)
+	p.end(errClosedByBroker)
 }
 
-// close ends the producer and tells the broker.
+// close ends the producer and informs the broker.
 func (p *producer) close(err error) {
 	p.conn.forget(p.id)
-	p.conn.send(sayCloseProducer(p.id, p.conn.client.nextID()))
+	p.conn.send(encodeCloseProducer(p.id, p.conn.client.nextID()))
 	p.end(err)
 }
 

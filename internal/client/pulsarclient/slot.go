@@ -9,25 +9,25 @@ import (
 	"seckill/internal/background"
 )
 
-// life is a producer or a consumer: of use until it has ended.
+// life is a producer or a consumer, usable until it has ended.
 type life interface {
 	comparable
-	// begin is called when others can find it in its slot.
+	// begin is called when the slot has it.
 	begin()
 	ended() <-chan struct{}
 	// leave ends it, and returns why it has ended.
 	leave() error
 }
 
-// slot holds a life, and the next one when it has ended.
+// slot holds a producer or a consumer, and after its end the next one.
 type slot[T life] struct {
 	mu      sync.Mutex
-	value   T             // the zero value while there is none
+	value   T             // zero while there is none
 	err     error         // why there is none
-	changed chan struct{} // closed when value is set; nil if nobody waits
+	changed chan struct{} // closed when value is set; nil if no caller waits
 }
 
-// keep has a life in the slot until ctx ends. The first one may be there already.
+// keep keeps an open one in the slot until ctx ends. first may already be open.
 func (s *slot[T]) keep(ctx context.Context, first T, open func(context.Context) (T, error)) {
 	var none T
 	now, pause := first, minBackoff
@@ -59,7 +59,7 @@ func (s *slot[T]) keep(ctx context.Context, first T, open func(context.Context) 
 	}
 }
 
-// set replaces the value. The zero value takes it away, for a reason.
+// set replaces the value. The zero value removes it, with a reason.
 func (s *slot[T]) set(value T, err error) {
 	var none T
 	s.mu.Lock()
@@ -71,7 +71,7 @@ func (s *slot[T]) set(value T, err error) {
 	}
 }
 
-// get is the zero value while there is none.
+// get returns the value, or zero if there is none.
 func (s *slot[T]) get() T {
 	var none T
 	s.mu.Lock()
@@ -110,7 +110,7 @@ func (s *slot[T]) await(ctx context.Context, ended <-chan struct{}) (T, error) {
 	}
 }
 
-// isClosed reports whether a channel of signals is.
+// isClosed reports whether a signal channel is closed.
 func isClosed(signal <-chan struct{}) bool {
 	select {
 	case <-signal:

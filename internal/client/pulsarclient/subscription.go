@@ -10,41 +10,40 @@ import (
 )
 
 const (
-	// maxAck bounds the messages of one acknowledgement, so that it fits in a
+	// maxAck bounds the messages of one acknowledgement, so that it fits into a
 	// command.
 	maxAck = 1000
-	// permitsMost is how many messages may be on the way from all partitions,
-	// permitsLeast from each.
+	// permitsMost bounds the messages on the way from all partitions together.
+	// permitsLeast is the minimum for each.
 	permitsMost  = 256
 	permitsLeast = 4
-	// leaveTimeout bounds the end of a consumer.
+	// leaveTimeout bounds closing a consumer.
 	leaveTimeout = 2 * time.Second
 )
 
-// Inbox takes messages. Its methods are called by the goroutine that reads the
-// connection: they must not wait.
+// Inbox accepts messages. The goroutine that reads the connection calls its
+// methods, so they must not block.
 type Inbox interface {
-	// Take is false if there is no room. All messages of the partition that are
-	// not acknowledged come again then.
+	// Take returns false if there is no room. Then all unacknowledged messages
+	// of the partition come again.
 	Take(m *Message) bool
 	// HasRoom reports whether more messages may come.
 	HasRoom() bool
-	// Reset forgets all messages: the topic has other partitions, from which they
-	// come again.
+	// Reset forgets all messages, because the topic has other partitions now.
+	// They come again from those.
 	Reset()
 }
 
-// SubscriptionOptions say who receives.
+// SubscriptionOptions are the name and the inbox of a subscription.
 type SubscriptionOptions struct {
 	Name  string
 	Inbox Inbox
 }
 
-// Subscription has a consumer on each partition of a topic, and opens it again
-// when it has ended.
+// Subscription has a consumer on each partition of a topic, and replaces it
+// after its end.
 //
-// Messages that came and were not acknowledged come again when a consumer was
-// opened again: the inbox has to recognise them.
+// Then unacknowledged messages come again, and the inbox has to recognise them.
 type Subscription struct {
 	opt   SubscriptionOptions
 	topic *Topic
@@ -54,7 +53,7 @@ type Subscription struct {
 	tasks  sync.WaitGroup
 
 	mu    sync.Mutex
-	parts []*part // of the present layout
+	parts []*part // of the present partitions
 }
 
 // part is a subscription to one partition.
@@ -66,8 +65,8 @@ type part struct {
 	slot[*consumer]
 }
 
-// Establish makes the subscription on each partition, or fails. The broker keeps
-// messages for it from then on.
+// Establish creates the subscription on each partition, or fails. From then on
+// the broker keeps messages for it.
 func (t *Topic) Establish(ctx context.Context, opt SubscriptionOptions) error {
 	s := &Subscription{opt: opt, topic: t}
 	var group errgroup.Group
@@ -83,7 +82,7 @@ func (t *Topic) Establish(ctx context.Context, opt SubscriptionOptions) error {
 	return group.Wait()
 }
 
-// Subscribe begins to receive.
+// Subscribe starts to receive.
 func (t *Topic) Subscribe(opt SubscriptionOptions) *Subscription {
 	s := &Subscription{opt: opt, topic: t}
 	s.ctx, s.cancel = context.WithCancel(t.ctx)
@@ -104,7 +103,7 @@ func (s *Subscription) newParts(partitions []string) []*part {
 	return parts
 }
 
-// receive has consumers until the topic has other partitions.
+// receive keeps consumers until the topic has other partitions.
 func (s *Subscription) receive(layout *writer) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
@@ -148,8 +147,9 @@ func (s *Subscription) Refill() {
 	}
 }
 
-// Acknowledge returns nil when the broker has taken the acknowledgements. After
-// an error the messages may come again. While there is no connection it waits.
+// Acknowledge returns nil when the broker has accepted the acknowledgements.
+// After an error the messages may come again. It waits while there is no
+// connection.
 func (s *Subscription) Acknowledge(ctx context.Context, ids []MessageID) error {
 	var group errgroup.Group
 	for _, p := range s.present() {
@@ -166,7 +166,7 @@ func (s *Subscription) Acknowledge(ctx context.Context, ids []MessageID) error {
 	return group.Wait()
 }
 
-// own are the ids of this partition.
+// own returns the ids of this partition.
 func (p *part) own(ids []MessageID) []MessageID {
 	var own []MessageID
 	for _, id := range ids {
@@ -177,8 +177,8 @@ func (p *part) own(ids []MessageID) []MessageID {
 	return own
 }
 
-// Leave closes the consumers: the broker gives to others what was not
-// acknowledged. It waits no longer than the context lives.
+// Leave closes the consumers, so that the broker delivers unacknowledged
+// messages to others. It waits until the context ends at most.
 func (s *Subscription) Leave(ctx context.Context) error {
 	s.cancel()
 	return wait(ctx, s.tasks.Wait)

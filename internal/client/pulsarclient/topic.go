@@ -13,32 +13,32 @@ import (
 )
 
 const (
-	// watchEvery is how often the topic is looked at.
+	// watchEvery is the interval between checks of the topic.
 	watchEvery = 2 * time.Second
-	// sendTimeout is how long a broker may take to store a message. A message may
-	// be stored that long after Write has returned.
+	// sendTimeout is how long a broker may take to store a message. A message
+	// may be stored that long after Write has returned.
 	sendTimeout = 10 * time.Second
-	// unsentBytes bounds what is on the way to the broker. Each message counts
-	// messageRoom more than its body, so it bounds their number as well.
+	// unsentBytes bounds the messages on their way to the broker. Each counts
+	// with its body and messageRoom, which also bounds their number.
 	unsentBytes = 32 << 20
 	messageRoom = 4096
 	// headBytes bounds key and properties together.
 	headBytes = 384
-	// awaitPause is the wait between two attempts to open the topic.
+	// awaitPause is the pause between two attempts to open the topic.
 	awaitPause = 200 * time.Millisecond
 )
 
-// Topic writes one topic and watches over it. It outlives outages: calls return
-// errors within their context and work again when the broker is back, also if it
-// has lost the topic and creates it again.
+// Topic writes one topic and watches it. After an outage it works again by
+// itself, also if the broker has lost the topic and creates it again. During
+// the outage, calls return errors within their context.
 //
 // Methods are safe for concurrent use.
 type Topic struct {
 	client *Client
 	name   string
 
-	room    *semaphore.Weighted
-	lookNow chan struct{} // asks watch to look now
+	room     *semaphore.Weighted
+	checkNow chan struct{} // requests a check by watch
 
 	mu     sync.Mutex
 	writer *writer
@@ -48,10 +48,10 @@ type Topic struct {
 	tasks  sync.WaitGroup
 }
 
-// OpenTopic checks that the topic can be written. It waits for the broker no
-// longer than the context lives.
+// OpenTopic checks that the topic can be written. It waits for the broker until
+// the context ends.
 func (c *Client) OpenTopic(ctx context.Context, name string) (*Topic, error) {
-	t := &Topic{client: c, name: fullName(name), room: semaphore.NewWeighted(unsentBytes), lookNow: make(chan struct{}, 1)}
+	t := &Topic{client: c, name: fullName(name), room: semaphore.NewWeighted(unsentBytes), checkNow: make(chan struct{}, 1)}
 	t.ctx, t.cancel = context.WithCancel(context.Background())
 	err := background.Retry(ctx, awaitPause, IsSetup, func() error {
 		partitions, err := t.Partitions(ctx)
@@ -69,16 +69,16 @@ func (c *Client) OpenTopic(ctx context.Context, name string) (*Topic, error) {
 	return t, nil
 }
 
-// present has the topic's partitions as they were when the topic was looked at
-// last, some seconds ago.
+// present returns the writer for the partitions of the last check, some seconds
+// ago.
 func (t *Topic) present() *writer {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.writer
 }
 
-// MaxBytes is the largest body of a message: the broker's limit, less the
-// message's own head.
+// MaxBytes returns the size of the largest body: the broker's limit, less the
+// room for the message's head.
 func (t *Topic) MaxBytes() int { return t.client.maxMessage() - messageRoom }
 
 // Ping reports whether the broker answers and has the topic, or would create it.
@@ -89,8 +89,8 @@ func (t *Topic) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Partitions asks the broker for the topic's partitions. A topic without
-// partitions is its own only one.
+// Partitions reads the topic's partitions. A topic without partitions counts as
+// one.
 func (t *Topic) Partitions(ctx context.Context) ([]string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (t *Topic) Partitions(ctx context.Context) ([]string, error) {
 }
 
 // Write returns nil when the broker has stored all messages. After an error any
-// of them may be stored, also some seconds later.
+// of them may be stored, even some seconds later.
 func (t *Topic) Write(ctx context.Context, messages []Outgoing) error {
 	if len(messages) == 0 {
 		return nil
@@ -128,7 +128,7 @@ func (t *Topic) Write(ctx context.Context, messages []Outgoing) error {
 	}
 }
 
-// producer is that of a key. While there is none it waits.
+// producer returns the producer for a key. It waits while there is none.
 func (t *Topic) producer(ctx context.Context, key string) (*producer, error) {
 	for {
 		w := t.present()
@@ -142,7 +142,7 @@ func (t *Topic) producer(ctx context.Context, key string) (*producer, error) {
 	}
 }
 
-// check returns how much room messages take.
+// check returns the room that the messages need.
 func (t *Topic) check(messages []Outgoing) (int64, error) {
 	size, most := 0, t.MaxBytes()
 	for i := range messages {
@@ -154,8 +154,8 @@ func (t *Topic) check(messages []Outgoing) (int64, error) {
 	return int64(min(size, unsentBytes)), nil
 }
 
-// watch replaces the writer when the topic has other partitions, and producers
-// whose broker does not store.
+// watch replaces the writer if the topic has other partitions, and closes
+// producers whose broker does not store.
 func (t *Topic) watch() {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -164,20 +164,20 @@ func (t *Topic) watch() {
 		case <-t.ctx.Done():
 			t.present().end()
 			return
-		case <-t.lookNow:
+		case <-t.checkNow:
 		case <-tick.C:
 		}
 		t.present().closeStuck()
 		partitions, err := t.Partitions(t.ctx)
 		if err != nil {
-			t.client.log.Debug("pulsar: look at the topic", "topic", t.name, "error", err)
+			t.client.log.Debug("pulsar: check the topic", "topic", t.name, "error", err)
 			continue
 		}
 		t.follow(partitions)
 	}
 }
 
-// follow makes a writer for other partitions.
+// follow makes a writer for new partitions.
 func (t *Topic) follow(partitions []string) {
 	last := t.present()
 	if slices.Equal(partitions, last.partitions) {
@@ -190,28 +190,28 @@ func (t *Topic) follow(partitions []string) {
 	last.end()
 }
 
-// isLaidOut checks that the topic still has partitions. A broker that has lost
-// its data would create a partition as a topic of its own.
+// isLaidOut checks that the topic still has these partitions. A broker that has
+// lost its data would create a partition as a separate topic.
 func (t *Topic) isLaidOut(ctx context.Context, partitions []string) error {
 	now, err := t.Partitions(ctx)
 	if err == nil && !slices.Equal(now, partitions) {
 		select {
-		case t.lookNow <- struct{}{}:
-		default: // it is asked to already
+		case t.checkNow <- struct{}{}:
+		default: // a check is already requested
 		}
-		return errShifted
+		return errOtherPartitions
 	}
 	return err
 }
 
-// Close fails what is not stored yet, and waits no longer than the context
-// lives.
+// Close fails messages that are not stored yet. It waits until the context ends
+// at most.
 func (t *Topic) Close(ctx context.Context) error {
 	t.cancel()
 	return wait(ctx, t.tasks.Wait)
 }
 
-// wait waits for an end no longer than the context lives.
+// wait waits for an end, until the context ends at most.
 func wait(ctx context.Context, end func()) error {
 	if err := background.WaitWithin(ctx, end); err != nil {
 		return fmt.Errorf("pulsar: close: %w", err)

@@ -116,8 +116,8 @@ func (b *box) await(t *testing.T, n int) []*Message {
 	}
 }
 
-// subscribed is a subscription on a fake that delivers payloads with the first
-// permits of each consumer.
+// subscribed is a subscription to a fake broker that delivers payloads with the
+// first permits of each consumer.
 func subscribed(t *testing.T, inbox Inbox, payloads func(nth int) [][]byte) (*fakeBroker, *Subscription) {
 	t.Helper()
 	var lives atomic.Int64
@@ -142,7 +142,7 @@ func subscribed(t *testing.T, inbox Inbox, payloads func(nth int) [][]byte) (*fa
 	return b, s
 }
 
-// The broker has taken 200 permits for the batch, and gets them back.
+// The broker has used 200 permits for the batch, and gets them again.
 func TestSubscription_ReturnsThePermitsOfABatch(t *testing.T) {
 	inbox := newBox(100)
 	batch := packed(fields(nil).text(1, "p").number(11, 200), "body")
@@ -154,13 +154,13 @@ func TestSubscription_ReturnsThePermitsOfABatch(t *testing.T) {
 		t.Errorf("%d permits came back", second)
 	}
 	if got := inbox.await(t, 1)[0]; got.Poison != "batch" || got.Body != nil {
-		t.Errorf("came as %+v", got)
+		t.Errorf("received %+v", got)
 	}
 }
 
-// A number that confuses the broker's permits costs a consumer, not the
+// A number that makes the permits unknown ends a consumer, not the
 // subscription.
-func TestSubscription_ReopensAfterAnOddNumber(t *testing.T) {
+func TestSubscription_ReopensWhenPermitsAreUnknown(t *testing.T) {
 	inbox := newBox(100)
 	minus := int32(-5)
 	odd := packed(fields(nil).text(1, "p").number(11, uint64(minus)), "body")
@@ -172,7 +172,7 @@ func TestSubscription_ReopensAfterAnOddNumber(t *testing.T) {
 	})
 	got := inbox.await(t, 2)
 	if got[0].Poison != "batch" || string(got[1].Body) != "honest" {
-		t.Errorf("came as %q, then %q", got[0].Poison, got[1].Body)
+		t.Errorf("received %q, then %q", got[0].Poison, got[1].Body)
 	}
 	b.await(kindAck, 1)
 	b.await(kindCloseConsumer, 1)
@@ -181,8 +181,8 @@ func TestSubscription_ReopensAfterAnOddNumber(t *testing.T) {
 	}
 }
 
-// What the inbox has no room for comes again to another consumer, which gets
-// permits when there is room.
+// If the inbox has no room for a message, another consumer gets it again, and
+// gets permits when there is room.
 func TestSubscription_ReopensWhenTheInboxIsFull(t *testing.T) {
 	inbox := newBox(1)
 	payload := sentBy(t, &Outgoing{Key: "k", Body: []byte("b")})
@@ -197,15 +197,15 @@ func TestSubscription_ReopensWhenTheInboxIsFull(t *testing.T) {
 	inbox.await(t, 3)
 }
 
-// A topic that gets partitions is received from each of them, and the inbox
-// forgets what came before.
+// If a topic gets partitions, the subscription receives from each of them, and
+// the inbox forgets the earlier messages.
 func TestSubscription_FollowsNewPartitions(t *testing.T) {
 	var partitions atomic.Int64
 	b := newFake(t, func(c *fakeConn, s said) bool {
 		if s.kind != kindPartitions {
 			return false
 		}
-		c.say(kindPartitionsTold, fields(nil).number(1, uint64(partitions.Load())).number(2, s.number(2)))
+		c.say(kindPartitionsReply, fields(nil).number(1, uint64(partitions.Load())).number(2, s.number(2)))
 		return true
 	})
 	topic := openTestTopic(t, newTestClient(t, Options{Addresses: []string{b.address}}))
@@ -213,7 +213,7 @@ func TestSubscription_FollowsNewPartitions(t *testing.T) {
 	s := topic.Subscribe(SubscriptionOptions{Name: "group", Inbox: inbox})
 	b.await(kindSubscribe, 1)
 	partitions.Store(2)
-	b.hangUp() // the consumer that follows finds the partitions
+	b.hangUp() // the next consumer finds the partitions
 	b.await(kindSubscribe, 3)
 	if err := s.Leave(within(t)); err != nil {
 		t.Errorf("leave: %v", err)
@@ -223,7 +223,7 @@ func TestSubscription_FollowsNewPartitions(t *testing.T) {
 	}
 }
 
-func TestSubscription_OutlivesAConnection(t *testing.T) {
+func TestSubscription_SurvivesALostConnection(t *testing.T) {
 	inbox := newBox(100)
 	payload := sentBy(t, &Outgoing{Key: "k", Body: []byte("b")})
 	b, _ := subscribed(t, inbox, func(int) [][]byte { return [][]byte{payload} })

@@ -6,8 +6,8 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// writer has a producer for each partition of one layout of the topic. It opens
-// a producer again when it has ended.
+// writer has a producer for each partition of the topic. It replaces a producer
+// after its end.
 type writer struct {
 	topic      *Topic
 	partitions []string
@@ -38,7 +38,7 @@ func (t *Topic) firstWriter(ctx context.Context, partitions []string) (*writer, 
 	return t.newWriter(partitions, producers), nil
 }
 
-// newWriter begins with producers, of which any may be nil.
+// newWriter starts with these producers. Each may be nil.
 func (t *Topic) newWriter(partitions []string, producers []*producer) *writer {
 	w := &writer{topic: t, partitions: partitions}
 	w.ctx, w.cancel = context.WithCancel(context.Background())
@@ -52,7 +52,7 @@ func (t *Topic) newWriter(partitions []string, producers []*producer) *writer {
 	return w
 }
 
-// end fails what is not stored, and closes the producers.
+// end fails messages that are not stored, and closes the producers.
 func (w *writer) end() { w.cancel() }
 
 func (w *writer) open(ctx context.Context, partition string) (p *producer, err error) {
@@ -65,8 +65,8 @@ func (w *writer) open(ctx context.Context, partition string) (p *producer, err e
 	return p, err
 }
 
-// closeStuck closes producers whose broker does not store, so that others are
-// opened.
+// closeStuck closes producers whose broker does not store, so that they are
+// replaced.
 func (w *writer) closeStuck() {
 	for _, s := range w.slots {
 		if p := s.get(); p != nil && p.isStuck() {

@@ -1,12 +1,12 @@
 package redisclient
 
-// storeDigits is how much of a store's identity its keys bear: enough that two
-// stores which share a prefix by mistake do not meet, and little to send with
-// every call.
+// storeDigits is the length of the part of a store's identity in its keys. It
+// separates stores that share a prefix by mistake, and costs little in every
+// call.
 const storeDigits = 8
 
-// KeysOf is how the keys and channels of a store begin: with the prefix, and the
-// first digits of the store's identity.
+// KeysOf returns the beginning of all keys and channels of a store: the prefix
+// and the first digits of the store's identity.
 func KeysOf(prefix, store string) string {
 	return prefix + store[:min(len(store), storeDigits)] + ":"
 }

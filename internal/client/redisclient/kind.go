@@ -9,24 +9,25 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// What a place is not, by the word of the server that was reached there.
+// Errors for a configured address whose server is of another kind.
 var (
-	// ErrSentinel says that Sentinels were asked for what only a Redis has: no
-	// master was named.
+	// ErrSentinel says that Sentinels were used as a Redis: the configuration
+	// names no master.
 	ErrSentinel = errors.New("these are Sentinels")
-	// ErrNoSentinel says that a Redis was asked for a master.
+	// ErrNoSentinel says that a Redis was asked for a master, like a Sentinel.
 	ErrNoSentinel = errors.New("these are no Sentinels")
-	// ErrNoMaster says that a Sentinel does not know the master. One that has just
-	// started may not know it yet.
+	// ErrNoMaster says that a Sentinel does not know the master. One that has
+	// just started may not know it yet.
 	ErrNoMaster = errors.New("the Sentinels know no master of that name")
 )
 
-// unknownCommand finds the command that a server does not have. Of several
-// addresses without a master the client takes it that they are of a Cluster;
-// who has no such command is a Sentinel, as a Redis has it in any mode.
+// unknownCommand matches the error for a command that the server lacks. With
+// several addresses and no master set, the client assumes a Cluster. A server
+// without CLUSTER is a Sentinel, because every Redis has it. A server without
+// SENTINEL is a Redis.
 var unknownCommand = regexp.MustCompile("(?i)^unknown command ['`](SENTINEL|CLUSTER)['`]")
 
-// explained adds what a failed connection says of the place.
+// explained adds the kind of the server to the error of a failed connection.
 func explained(err error) error {
 	var reply *rueidis.RedisError
 	if !errors.As(err, &reply) {

@@ -8,7 +8,7 @@ import (
 	"seckill/test/server"
 )
 
-func TestAPlaceThatIsAnotherThanItIsTakenForIsNamed(t *testing.T) {
+func TestConnect_NamesAServerOfAnotherKind(t *testing.T) {
 	set, alone := server.Sentinel(t, server.SentinelOptions{}), server.Redis(t, server.RedisOptions{})
 	for what, c := range map[string]struct {
 		place redisclient.Place

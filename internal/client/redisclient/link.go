@@ -1,5 +1,5 @@
-// Package redisclient says where Redis is, and reaches it without waiting longer
-// than its caller wants to.
+// Package redisclient connects to Redis: alone, under Sentinels, or as a
+// Cluster. Its calls end with their context, even if the server is frozen.
 package redisclient
 
 import (
@@ -10,30 +10,31 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// maxRedirections is how often one call follows nodes of a Cluster that send it
-// elsewhere. A slot that moves takes one or two. Nodes that disagree about who
-// has a slot send a call in a circle, as fast as they can, and with it all
-// that was sent together.
+// maxRedirections bounds how often one call follows redirections of Cluster
+// nodes. A slot that moves causes one or two. Nodes that disagree about a slot
+// would redirect a call in a circle for ever, with all calls of its pipeline.
 const maxRedirections = 5
 
-// Place is where Redis is: alone, under Sentinels, or as a Cluster.
+// Place says where Redis is: alone, under Sentinels, or as a Cluster.
 type Place struct {
-	// Addrs are of the server, of Sentinels, or of nodes of a Cluster.
+	// Addrs are the addresses of the server, of Sentinels, or of nodes of a
+	// Cluster.
 	Addrs    []string
 	Username string
 	Password string
-	// TLS is nil for plain. It names no server: each is checked by its own host.
+	// TLS is nil for plain text. It has no server name: the certificate of each
+	// server is checked for its own host.
 	TLS *tls.Config
 
-	// Sentinel is the name of the master set; Addrs then are of Sentinels.
-	// Without it, the server is asked whether it is part of a Cluster.
+	// Sentinel is the name of the master set; then Addrs are Sentinels. If it
+	// is empty, the client asks the server whether it is part of a Cluster.
 	Sentinel         string
 	SentinelUsername string
 	SentinelPassword string
 }
 
-// Option is how a client reaches the place. It repeats nothing by itself and
-// keeps no copies: a call that was made once is sent once.
+// Option returns the options of a client for this place. It neither retries nor
+// caches: a call is sent once.
 func (p Place) Option(name string, dialer net.Dialer) rueidis.ClientOption {
 	option := rueidis.ClientOption{
 		InitAddress: p.Addrs, Username: p.Username, Password: p.Password, TLSConfig: p.TLS,
@@ -52,8 +53,8 @@ func (p Place) Option(name string, dialer net.Dialer) rueidis.ClientOption {
 	return option
 }
 
-// Connect makes the client, which dials on its own account: the context only
-// says when to stop waiting for it.
+// Connect makes the client. The client dials independently: the context only
+// bounds the wait for it.
 func Connect(ctx context.Context, option rueidis.ClientOption) (rueidis.Client, error) {
 	type made struct {
 		client rueidis.Client
@@ -77,10 +78,10 @@ func Connect(ctx context.Context, option rueidis.ClientOption) (rueidis.Client, 
 	}
 }
 
-// Within makes a call and returns with the context, even where the client would
-// not: a full pipeline, or a connection that another call is making, holds a
-// caller up for as long as it takes to see that a server is frozen. False says
-// that the call has not ended: what it was given stays its own.
+// Within makes a call and returns when the context ends, even if the client
+// would not. With a full pipeline, or while another call connects, the client
+// waits until it notices that a server is frozen. false means that the call
+// continues in the background and still uses its arguments.
 func Within[T any](ctx context.Context, call func() T) (T, bool) {
 	answers := make(chan T, 1)
 	go func() { answers <- call() }()
@@ -89,7 +90,7 @@ func Within[T any](ctx context.Context, call func() T) (T, bool) {
 		return a, true
 	case <-ctx.Done():
 	}
-	select { // an answer that is here already is better than none
+	select { // prefer an answer that is already there
 	case a := <-answers:
 		return a, true
 	default:

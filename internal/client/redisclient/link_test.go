@@ -11,7 +11,7 @@ import (
 	"seckill/test/server"
 )
 
-func TestACallThatOutlastsItsContextIsLeftBehind(t *testing.T) {
+func TestWithin_ReturnsBeforeACallThatOutlastsItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	never := make(chan struct{})
@@ -24,7 +24,7 @@ func TestACallThatOutlastsItsContextIsLeftBehind(t *testing.T) {
 	}
 }
 
-func TestAFrozenServerDoesNotHoldUpWhoeverConnects(t *testing.T) {
+func TestConnect_DoesNotWaitForAFrozenServer(t *testing.T) {
 	redis := server.Redis(t, server.RedisOptions{})
 	redis.Pause()
 	defer redis.Resume()

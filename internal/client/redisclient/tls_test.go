@@ -18,7 +18,7 @@ import (
 	"seckill/test/server"
 )
 
-// spoken is the TLS of an engine with these files; "" for none.
+// spoken is the TLS configuration with these files; "" means none.
 func spoken(t *testing.T, ca string, own certificate.Pair) *tls.Config {
 	t.Helper()
 	config, err := config.Redis{TLS: true, TLSCA: ca, TLSCert: own.CertFile, TLSKey: own.KeyFile}.TLSConfig()
@@ -28,12 +28,13 @@ func spoken(t *testing.T, ca string, own certificate.Pair) *tls.Config {
 	return config
 }
 
-// reach connects and asks for something, as patiently as the engine.
+// reach connects and makes a call, with the engine's timeouts.
 func reach(t *testing.T, place redisclient.Place) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	// The first to look reads all authorities of the system, which takes a while.
+	// The first handshake reads all certificate authorities of the system,
+	// which takes a while.
 	client, err := redisclient.Connect(ctx, place.Option("test", net.Dialer{Timeout: 20 * time.Second}))
 	if err != nil {
 		return err
@@ -42,9 +43,9 @@ func reach(t *testing.T, place redisclient.Place) error {
 	return client.Do(ctx, client.B().Get().Key("k").Build()).Error()
 }
 
-// The hosts of certificates are those of the nodes, which a client of Sentinels
-// or of a Cluster is told only by these.
-func TestEveryKindOfRedisIsReachedWithTLS(t *testing.T) {
+// Certificates have the host names of the nodes. A client of Sentinels or of a
+// Cluster knows only these names.
+func TestTLS_ReachesEveryKindOfRedis(t *testing.T) {
 	authority := certificate.NewAuthority(t)
 	own := authority.Issue("engine")
 	with := spoken(t, authority.File(), own)
@@ -66,15 +67,15 @@ func TestEveryKindOfRedisIsReachedWithTLS(t *testing.T) {
 	}
 }
 
-// Nodes that are announced by name need no addresses in their certificates.
-func TestNodesOfAClusterAreCheckedByTheNamesThatTheyAnnounce(t *testing.T) {
+// Nodes that announce names need no addresses in their certificates.
+func TestTLS_ChecksAnnouncedNamesOfClusterNodes(t *testing.T) {
 	authority := certificate.NewAuthority(t)
 	cluster := server.Cluster(t, server.ClusterOptions{
 		TLS:  &server.TLS{Pair: authority.Issue("redis", "localhost"), Anyone: true},
 		Args: []string{"--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", "hostname"},
 	})
 	place := redisclient.Place{TLS: spoken(t, authority.File(), certificate.Pair{})}
-	for _, node := range cluster.Nodes() { // each has a third of the slots: k is on one of them
+	for _, node := range cluster.Nodes() { // each has a third of the slots, and k is on one of them
 		place.Addrs = []string{strings.Replace(node.Addr(), "127.0.0.1", "localhost", 1)}
 		if err := reach(t, place); !rueidis.IsRedisNil(err) {
 			t.Errorf("from %s: %v", place.Addrs, err)
@@ -86,7 +87,7 @@ func TestNodesOfAClusterAreCheckedByTheNamesThatTheyAnnounce(t *testing.T) {
 	}
 }
 
-func TestATLSConnectionThatCannotBeSaysWhy(t *testing.T) {
+func TestTLS_FailureReportsTheReason(t *testing.T) {
 	authority, stranger := certificate.NewAuthority(t), certificate.NewAuthority(t)
 	own := authority.Issue("engine")
 	speaks := func(tls server.TLS) string { return server.Redis(t, server.RedisOptions{TLS: &tls}).Addr() }
@@ -103,15 +104,15 @@ func TestATLSConnectionThatCannotBeSaysWhy(t *testing.T) {
 		want      string // "" is success
 		untrusted bool
 	}{
-		"a good one":                     {good, spoken(t, authority.File(), own), "", false},
-		"no certificate asked for":       {open, spoken(t, authority.File(), certificate.Pair{}), "", false},
-		"an authority nobody told us of": {good, spoken(t, "", own), "certificate signed by unknown authority", true},
-		"another authority":              {good, spoken(t, stranger.File(), own), "certificate signed by unknown authority", true},
-		"another host":                   {named, spoken(t, authority.File(), own), "127.0.0.1", true},
-		"a certificate that has ended":   {ended, spoken(t, authority.File(), own), "expired", true},
-		"no certificate of ours":         {good, spoken(t, authority.File(), certificate.Pair{}), "certificate required", true},
-		"ours of another authority":      {good, spoken(t, authority.File(), stranger.Issue("engine")), "unknown certificate authority", true},
-		"TLS with a plain Redis":         {plain, spoken(t, authority.File(), own), "TLS with " + plain, false},
+		"a good one":                   {good, spoken(t, authority.File(), own), "", false},
+		"no certificate asked for":     {open, spoken(t, authority.File(), certificate.Pair{}), "", false},
+		"an unknown authority":         {good, spoken(t, "", own), "certificate signed by unknown authority", true},
+		"another authority":            {good, spoken(t, stranger.File(), own), "certificate signed by unknown authority", true},
+		"another host":                 {named, spoken(t, authority.File(), own), "127.0.0.1", true},
+		"a certificate that has ended": {ended, spoken(t, authority.File(), own), "expired", true},
+		"no certificate of ours":       {good, spoken(t, authority.File(), certificate.Pair{}), "certificate required", true},
+		"ours of another authority":    {good, spoken(t, authority.File(), stranger.Issue("engine")), "unknown certificate authority", true},
+		"TLS with a plain Redis":       {plain, spoken(t, authority.File(), own), "TLS with " + plain, false},
 	} {
 		err := reach(t, redisclient.Place{Addrs: []string{c.address}, TLS: c.tls})
 		if rueidis.IsRedisNil(err) {
@@ -126,8 +127,9 @@ func TestATLSConnectionThatCannotBeSaysWhy(t *testing.T) {
 	}
 }
 
-// A server that accepts and never shakes hands is given up with the dialer's time.
-func TestAHandshakeThatDoesNotEndIsGivenUp(t *testing.T) {
+// A server that accepts and never completes the handshake is given up after the
+// dialer's timeout.
+func TestTLS_GivesUpAnEndlessHandshake(t *testing.T) {
 	authority := certificate.NewAuthority(t)
 	redis := server.Redis(t, server.RedisOptions{TLS: &server.TLS{Pair: authority.Issue("redis", "127.0.0.1"), Anyone: true}})
 	redis.Pause()

@@ -21,8 +21,8 @@ import (
 const (
 	// callTimeout bounds a call whose context has no earlier deadline.
 	callTimeout = 10 * time.Second
-	// routeEvery is how often the topic's brokers are asked for, routePause after
-	// a failure.
+	// routeEvery is the interval of reading the topic's brokers, and routePause
+	// the pause after a failure.
 	routeEvery = 10 * time.Second
 	routePause = 500 * time.Millisecond
 	checkPause = 250 * time.Millisecond
@@ -42,28 +42,28 @@ var wireTypes = map[Type]v2.MessageType{
 	Normal: v2.MessageType_NORMAL, Delay: v2.MessageType_DELAY, FIFO: v2.MessageType_FIFO,
 }
 
-// Role is what a client does: it sends to a topic, or with a group it receives
+// Role is the use of a client: it sends to a topic, or with a group it receives
 // from it.
 type Role struct {
 	Topic string
-	// Types are those that the topic may have.
+	// Types are the types that the topic may have.
 	Types []Type
 	Group string
 }
 
-// fits finds the type of a topic among those of the role.
+// fits returns the topic's type, if it is one of the role's.
 func (r *Role) fits(accepted []v2.MessageType) (Type, bool) {
 	for _, t := range r.Types {
 		if slices.Contains(accepted, wireTypes[t]) {
 			return t, true
 		}
 	}
-	// Old brokers do not tell.
+	// Old brokers do not report the types.
 	return r.Types[0], len(accepted) == 0 || slices.Contains(accepted, v2.MessageType_MESSAGE_TYPE_UNSPECIFIED)
 }
 
-// Client has sessions with all proxies of a topic. It outlives outages: calls
-// return errors and work again when the proxies are back.
+// Client has sessions with all proxies of a topic. After an outage it works
+// again by itself: during it, calls return errors.
 //
 // Methods are safe for concurrent use and return within their context's
 // deadline.
@@ -81,19 +81,19 @@ type Client struct {
 
 	mu      sync.Mutex
 	peers   map[string]*peer // by nameOf their endpoints
-	brokers []broker         // in order of their names; empty before the first route
+	brokers []broker         // sorted by name; empty before the first route
 }
 
-// broker has some queues of the topic.
+// broker is a broker that has queues of the topic.
 type broker struct {
 	name         string
 	peer         *peer
-	queue        *v2.MessageQueue // one of them, for requests
+	queue        *v2.MessageQueue // one of its queues, for requests
 	kind         Type             // of the topic
 	reads, sends bool
 }
 
-// New makes a client, which connects by itself. Check tells whether it works.
+// New makes a client, which connects by itself. Check reports whether it works.
 func New(link Options, role Role, log *slog.Logger) *Client {
 	c := &Client{
 		link: link, role: role, access: link.endpoints(), log: log, peers: make(map[string]*peer),
@@ -125,7 +125,7 @@ func (c *Client) newSettings() *v2.Settings {
 	return s
 }
 
-// peer returns the peer at an address, which it makes where there is none.
+// peer returns the peer at an address, and makes one if there is none.
 func (c *Client) peer(at *v2.Endpoints) *peer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -135,14 +135,14 @@ func (c *Client) peer(at *v2.Endpoints) *peer {
 		p = newPeer(&c.link, at, c.id, c.settings, c.log)
 		c.peers[name] = p
 	}
-	if c.ctx.Err() != nil { // a call beside Close: it gets errClosed
+	if c.ctx.Err() != nil { // a call during Close gets errClosed
 		p.cancel()
 	}
 	return p
 }
 
-// Check waits until a proxy answers and has the topic, with the right type. It
-// tries until the context ends, unless the error is ErrSetup.
+// Check waits until a proxy answers and has the topic with the right type. It
+// retries until the context ends, unless the error is ErrSetup.
 func (c *Client) Check(ctx context.Context) error {
 	isSetup := func(err error) bool { return errors.Is(err, ErrSetup) }
 	return background.Retry(ctx, checkPause, isSetup, func() error { return c.findBrokers(ctx) })
@@ -154,7 +154,7 @@ func (c *Client) Ping(ctx context.Context) error {
 	return err
 }
 
-// route asks which brokers have the topic.
+// route reads the queues of the topic.
 func (c *Client) route(ctx context.Context) ([]*v2.MessageQueue, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -182,7 +182,7 @@ func (c *Client) route(ctx context.Context) ([]*v2.MessageQueue, error) {
 	return queues, nil
 }
 
-// findBrokers brings the list of brokers up to date.
+// findBrokers updates the list of brokers.
 func (c *Client) findBrokers(ctx context.Context) error {
 	queues, err := c.route(ctx)
 	if err != nil {
@@ -212,7 +212,7 @@ func (c *Client) findBrokers(ctx context.Context) error {
 	return nil
 }
 
-// keep remembers brokers, and ends sessions with proxies that have none.
+// keep stores the brokers, and ends sessions with unused proxies.
 func (c *Client) keep(brokers []broker) {
 	used := map[string]bool{nameOf(c.access): true}
 	for i := range brokers {
@@ -235,13 +235,13 @@ func (c *Client) watch() {
 		pause = routeEvery
 		if err := c.findBrokers(c.ctx); err != nil {
 			pause = routePause
-			c.log.Debug("rocketmq: look at the topic", "topic", c.role.Topic, "error", err)
+			c.log.Debug("rocketmq: check the topic", "topic", c.role.Topic, "error", err)
 		}
 	}
 }
 
-// known are the brokers at present. Before the first answer of a proxy it asks
-// for them.
+// known returns the present brokers. Before the first answer of a proxy, it
+// asks for them.
 func (c *Client) known(ctx context.Context) ([]broker, error) {
 	c.mu.Lock()
 	now := c.brokers
@@ -257,15 +257,15 @@ func (c *Client) known(ctx context.Context) ([]broker, error) {
 	return c.brokers, nil
 }
 
-// Close tells the proxies and ends the sessions. It waits no longer than the
-// context lives.
+// Close informs the proxies and ends the sessions. It waits until the context
+// ends at most.
 func (c *Client) Close(ctx context.Context) error {
 	if c.ctx.Err() != nil {
 		return nil
 	}
 	c.cancel()
 	err := background.CallWithin(ctx, func() error {
-		c.tasks.Wait() // watch makes no peer after this
+		c.tasks.Wait() // after this, watch makes no peer
 		c.mu.Lock()
 		peers := maps.Clone(c.peers)
 		c.mu.Unlock()

@@ -15,10 +15,10 @@ import (
 var (
 	// ErrSetup says that an operator has to change the settings or the broker.
 	ErrSetup = errors.New("rocketmq: setup")
-	// ErrTooLarge says that a message is larger than the broker takes.
+	// ErrTooLarge says that a message is larger than the broker accepts.
 	ErrTooLarge = errors.New("rocketmq: message is larger than the broker takes")
-	// ErrExpired says that a receipt no longer counts: the message is settled, or
-	// the broker has given it to somebody else.
+	// ErrExpired says that a receipt is no longer valid: the message is
+	// settled, or the broker has given it to another receiver.
 	ErrExpired = errors.New("rocketmq: receipt has expired")
 
 	errClosed = errors.New("rocketmq: closed")
@@ -34,14 +34,14 @@ type refusal struct {
 
 func (r *refusal) Error() string { return fmt.Sprintf("%s (%s)", r.text, r.code) }
 
-// Refused reports whether a proxy has answered and refused. Other errors are
-// those of an outage.
+// Refused reports whether a proxy has answered with a refusal. Other errors are
+// an outage.
 func Refused(err error) bool {
 	var r *refusal
 	return errors.As(err, &r)
 }
 
-// explained are the codes with a meaning for callers.
+// explained maps codes to errors that callers check.
 var explained = map[v2.Code]struct {
 	is   error
 	text string
@@ -59,16 +59,16 @@ var explained = map[v2.Code]struct {
 	v2.Code_MESSAGE_NOT_FOUND:                   {errNothing, ""},
 }
 
-// noGroup begins the text of a broker that does not know the group. Proxies pass
-// it on without a code of its own.
+// noGroup begins a broker's error text for an unknown group. Proxies pass it on
+// without a code.
 const noGroup = "subscription group ["
 
-// refused is nil for OK.
+// refused returns nil for OK.
 func refused(s *v2.Status) error {
 	if s.GetCode() == v2.Code_OK {
 		return nil
 	}
-	text, _, _ := strings.Cut(s.GetMessage(), "\n") // further lines advise Java programmers
+	text, _, _ := strings.Cut(s.GetMessage(), "\n") // further lines are hints for Java programmers
 	err := &refusal{s.GetCode(), text}
 	if err.code == v2.Code_INTERNAL_SERVER_ERROR && strings.Contains(text, noGroup) {
 		err.code = v2.Code_CONSUMER_GROUP_NOT_FOUND
@@ -83,8 +83,8 @@ func refused(s *v2.Status) error {
 	return fmt.Errorf("%w: %s: %w", known.is, known.text, err)
 }
 
-// explain puts plain words to an error of gRPC. If the caller's context has
-// ended, the error is the context's.
+// explain adds plain words to a gRPC error. If the caller's context has ended,
+// it returns the error of the context.
 func explain(ctx context.Context, err error) error {
 	if err == nil || errors.Is(err, io.EOF) {
 		return err
@@ -105,7 +105,7 @@ func explain(ctx context.Context, err error) error {
 	return fmt.Errorf("rocketmq: %w", err)
 }
 
-// outage reports whether another broker might take the message.
+// outage reports whether another broker might accept the message.
 func outage(err error) bool {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:

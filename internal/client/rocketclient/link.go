@@ -1,10 +1,13 @@
-// Package rocketclient speaks to RocketMQ 5 for the carrier and for sinks: one
-// topic, as a producer or as a consumer of one group.
+// Package rocketclient is a client of RocketMQ 5 for the carrier and for sinks:
+// one topic, as a producer or as a consumer of one group.
 //
-// It uses the gRPC protocol of Apache's Go client without the client itself.
+// It uses the gRPC protocol of Apache's Go client, but not the client itself.
 // That client (5.1.4) does not check TLS certificates, keeps its connections
 // after a stop, does not report refused acknowledgements, needs minutes to find
 // a restarted broker, and has data races.
+//
+//   - link.go: connection; peer.go: the session with a proxy
+//   - client.go: the topic's brokers; message.go: sending and receiving; error.go: errors in plain words
 package rocketclient
 
 import (
@@ -36,25 +39,26 @@ import (
 // Bounds of a connection.
 const (
 	dialTimeout = 3 * time.Second
-	// largestMessage bounds what is received. The engine's messages are smaller;
-	// others can write the topic as well.
+	// largestMessage bounds received messages. The engine's own are smaller,
+	// but others may write the topic too.
 	largestMessage = 16 << 20
 )
 
-// protocolVersion is the version of the protocol that proxies are told.
+// protocolVersion is the protocol version that the client sends to proxies.
 const protocolVersion = "5.1.4"
 
-// Options say where RocketMQ's proxies are and how to sign in.
+// Options are the address of RocketMQ's proxies and the account.
 type Options struct {
 	Endpoint string // the gRPC address of a proxy, HOST:PORT
-	// TLS is nil for plain. If it names no server, each proxy is checked by its own
-	// host.
+	// TLS is nil for plain text. If it has no server name, the certificate of
+	// each proxy is checked for its own host.
 	TLS *tls.Config
-	// AccessKey and SecretKey are the account of RocketMQ's ACL; "" for none.
+	// AccessKey and SecretKey are the account of RocketMQ's ACL; "" means none.
 	AccessKey, SecretKey string
 }
 
-// endpoints is the address of the options, which the configuration has checked.
+// endpoints returns the address of the options. The configuration has checked
+// it.
 func (o *Options) endpoints() *v2.Endpoints {
 	host, portText, _ := net.SplitHostPort(o.Endpoint)
 	port, _ := strconv.Atoi(portText)
@@ -67,7 +71,7 @@ func (o *Options) endpoints() *v2.Endpoints {
 	return e
 }
 
-// nameOf is one text for the addresses of a proxy.
+// nameOf returns the addresses of a proxy as one text.
 func nameOf(e *v2.Endpoints) string {
 	var names []string
 	for _, a := range e.GetAddresses() {
@@ -76,13 +80,13 @@ func nameOf(e *v2.Endpoints) string {
 	return strings.Join(names, ";")
 }
 
-// dial makes a connection to one of the addresses. It connects when it is used.
-// The certificate's error is kept in seen.
+// dial makes a connection to one of the addresses. It connects when it is first
+// used. seen gets the error of a refused certificate.
 func (o *Options) dial(e *v2.Endpoints, seen *handshake) (*grpc.ClientConn, error) {
 	addresses := strings.Split(nameOf(e), ";")
 	state := resolver.State{}
 	for _, a := range addresses {
-		name := a // gRPC sets it over that of the TLS configuration
+		name := a // gRPC would otherwise use the server name of the TLS configuration for all
 		if o.TLS != nil && o.TLS.ServerName != "" {
 			name = o.TLS.ServerName
 		}
@@ -108,7 +112,8 @@ func (o *Options) dial(e *v2.Endpoints, seen *handshake) (*grpc.ClientConn, erro
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(largestMessage)))
 }
 
-// handshake remembers why TLS failed: gRPC reports it as a text only.
+// handshake keeps the error of a TLS handshake, because gRPC returns it only as
+// text.
 type handshake struct {
 	credentials.TransportCredentials
 	failed chan error // of size 1
@@ -127,12 +132,12 @@ func (h *handshake) ClientHandshake(ctx context.Context, authority string, raw n
 	return conn, info, err
 }
 
-// Clone keeps the channel, as gRPC clones credentials.
+// Clone keeps the channel: gRPC clones credentials.
 func (h *handshake) Clone() credentials.TransportCredentials {
 	return &handshake{h.TransportCredentials.Clone(), h.failed}
 }
 
-// signed adds what every call carries: who calls, and the signature where an
+// signed adds the headers of every call: the client, and a signature if an
 // account is configured.
 func (o *Options) signed(ctx context.Context, client string) context.Context {
 	const signedHeader = "x-mq-date-time"
@@ -153,7 +158,7 @@ func (o *Options) signed(ctx context.Context, client string) context.Context {
 // resource names a topic or a group.
 func resource(name string) *v2.Resource { return &v2.Resource{Name: name} }
 
-// randomHex is 32 digits that nobody else has.
+// randomHex returns 32 random digits.
 func randomHex() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -24,7 +24,7 @@ func TestOptions_Endpoints(t *testing.T) {
 	}
 }
 
-func TestRefused_NamesWhatCallersActOn(t *testing.T) {
+func TestRefused_ReturnsErrorsThatCallersCheck(t *testing.T) {
 	if err := refused(&v2.Status{Code: v2.Code_OK}); err != nil {
 		t.Error(err)
 	}

@@ -17,40 +17,41 @@ import (
 )
 
 const (
-	// pollFor is how long a proxy waits for a message, the least that it allows.
+	// pollFor is how long a proxy waits for a message; it is the proxy's
+	// minimum.
 	pollFor = 5 * time.Second
-	// pollTimeout bounds a poll as a whole.
+	// pollTimeout bounds a whole poll.
 	pollTimeout = pollFor + 5*time.Second
-	// groupWait is how long a broker has to refuse a group.
+	// groupWait is the time in which a broker refuses an unknown group.
 	groupWait = 500 * time.Millisecond
-	// PollMost is how many messages one poll may ask for, a limit of the broker.
+	// PollMost is the broker's limit for the messages of one poll.
 	PollMost = 32
 )
 
 // everything is the filter of a subscription to all messages.
 var everything = &v2.FilterExpression{Type: v2.FilterType_TAG, Expression: "*"}
 
-// hostName is told with each message, for diagnosis.
+// hostName is sent with each message, for diagnosis.
 var hostName = sync.OnceValue(func() string {
 	name, _ := os.Hostname()
 	return name
 })
 
-// Message is what a topic carries.
+// Message is a message of a topic.
 type Message struct {
 	Key        string // without spaces
 	Properties map[string]string
 	Body       []byte
-	// Due is when a message of a Delay topic is delivered.
+	// Due is the delivery time of a message of a Delay topic.
 	Due time.Time
 }
 
-// Receipt settles a message that was received.
+// Receipt identifies a received message to settle it.
 type Receipt struct {
 	handle, messageID, broker string
 }
 
-// Received is a message that was received. It comes again when its time is over,
+// Received is a received message. It comes again after its invisible time,
 // unless it is settled.
 type Received struct {
 	Message
@@ -60,7 +61,7 @@ type Received struct {
 }
 
 // Send returns nil when a broker has stored the message. Messages of one key go
-// to one broker. If that cannot be reached, another one gets them, unless the
+// to one broker. If that broker is away, another one gets them, unless the
 // topic is FIFO.
 func (c *Client) Send(ctx context.Context, m *Message) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
@@ -118,7 +119,7 @@ func hashOf(key string) uint32 {
 	return h.Sum32()
 }
 
-// await returns the brokers that fit. It waits for the first route only.
+// await returns the matching brokers. It waits for the first route only.
 func (c *Client) await(ctx context.Context, fits func(*broker) bool) ([]broker, error) {
 	all, err := c.known(ctx)
 	if err != nil {
@@ -136,8 +137,8 @@ func (c *Client) await(ctx context.Context, fits func(*broker) bool) ([]broker, 
 	return fitting, nil
 }
 
-// Brokers are the names of the brokers to poll; none before the first answer of
-// a proxy.
+// Brokers returns the names of the brokers to poll. Before the first answer of
+// a proxy there are none.
 func (c *Client) Brokers() []string {
 	var names []string
 	c.mu.Lock()
@@ -150,9 +151,9 @@ func (c *Client) Brokers() []string {
 	return names
 }
 
-// Poll asks a broker for messages and returns none if there are none for some
-// seconds. For the broker "" it is one that the topic has. Messages are invisible
-// to others for the given time.
+// Poll receives messages from a broker. After some seconds without a message it
+// returns none. "" means any broker of the topic. The messages are invisible to
+// others for the given time.
 func (c *Client) Poll(ctx context.Context, name string, most int, invisible time.Duration) ([]Received, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
@@ -187,7 +188,7 @@ func (c *Client) Poll(ctx context.Context, name string, most int, invisible time
 		case errors.Is(err, errNothing):
 			return nil, nil
 		case err != nil:
-			// What came before is good.
+			// The messages before the error are valid.
 			return got, fmt.Errorf("receive from topic %s: %w", c.role.Topic, err)
 		case part.GetMessage() != nil:
 			got = append(got, receivedFrom(part.GetMessage(), from.name))
@@ -195,15 +196,15 @@ func (c *Client) Poll(ctx context.Context, name string, most int, invisible time
 	}
 }
 
-// CheckGroup returns ErrSetup if the broker refuses the group. It polls for no
-// message: brokers check the group first, and keep a poll open that finds
-// nothing. So silence says that the group exists. Other errors are those of an
-// outage, which a client outlives.
+// CheckGroup returns ErrSetup if the broker refuses the group. It polls for
+// zero messages: a broker checks the group first, and keeps a poll open that
+// finds nothing. So no answer means that the group exists. It ignores other
+// errors, which may be an outage.
 func (c *Client) CheckGroup(ctx context.Context, invisible time.Duration) error {
 	if err := c.Check(ctx); err != nil {
 		return err
 	}
-	// Not a deadline: proxies refuse a poll that must end before pollFor.
+	// No deadline: proxies refuse a poll that must end before pollFor.
 	asking, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer time.AfterFunc(groupWait, cancel).Stop()
@@ -225,7 +226,7 @@ func receivedFrom(m *v2.Message, broker string) Received {
 	}
 }
 
-// at finds the broker of a receipt.
+// at returns the client of a receipt's broker.
 func (c *Client) at(ctx context.Context, name string) (v2.MessagingServiceClient, error) {
 	brokers, err := c.known(ctx)
 	if err != nil {
@@ -239,7 +240,7 @@ func (c *Client) at(ctx context.Context, name string) (v2.MessagingServiceClient
 	return nil, fmt.Errorf("rocketmq: broker %s has no part of topic %s at present", name, c.role.Topic)
 }
 
-// Ack settles messages of one broker. Errors that are ErrExpired are left out.
+// Ack settles messages of one broker. It ignores ErrExpired.
 func (c *Client) Ack(ctx context.Context, receipts []Receipt) error {
 	if len(receipts) == 0 {
 		return nil
@@ -258,7 +259,7 @@ func (c *Client) Ack(ctx context.Context, receipts []Receipt) error {
 	if err != nil {
 		return fmt.Errorf("acknowledge: %w", explain(ctx, err))
 	}
-	if len(answer.GetEntries()) == 0 { // the request as a whole was refused
+	if len(answer.GetEntries()) == 0 { // the whole request was refused
 		err = refused(answer.GetStatus())
 	}
 	for _, e := range answer.GetEntries() {
@@ -272,7 +273,7 @@ func (c *Client) Ack(ctx context.Context, receipts []Receipt) error {
 	return nil
 }
 
-// Hide has a message come again after a time. The receipt is used up.
+// Hide makes a message come again after a time. The receipt is then used up.
 func (c *Client) Hide(ctx context.Context, r Receipt, d time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -293,5 +294,5 @@ func (c *Client) Hide(ctx context.Context, r Receipt, d time.Duration) error {
 	return nil
 }
 
-// Broker is where the receipt's message is.
+// Broker returns the name of the broker that has the message.
 func (r Receipt) Broker() string { return r.broker }

@@ -19,21 +19,22 @@ const (
 	greetTimeout   = 5 * time.Second // to connect and to exchange settings
 	heartbeatEvery = 5 * time.Second
 	heartbeatWait  = 4 * time.Second
-	// minPause and maxPause are between two attempts to connect.
+	// minPause and maxPause bound the pause between two attempts to connect.
 	minPause = 100 * time.Millisecond
 	maxPause = time.Second
-	// goodSession is how long a session must last for the pause to begin anew.
+	// goodSession is the length of a session after which the pause starts again
+	// at minPause.
 	goodSession = 10 * time.Second
 )
 
-// peer is a proxy with which a client has a session. The session begins with an
-// exchange of settings, without which a proxy refuses to deliver messages, and
-// lives by heartbeats. A session that ends is followed by another on a new
+// peer is a proxy and the client's session with it. A session begins with an
+// exchange of settings, without which a proxy delivers no messages, and
+// continues with heartbeats. After its end another one begins on a new
 // connection.
 type peer struct {
 	link      *Options
 	endpoints *v2.Endpoints
-	client    string // its id
+	client    string // id of the client
 	settings  *v2.Settings
 	log       *slog.Logger
 
@@ -41,7 +42,7 @@ type peer struct {
 	ended  chan struct{}
 
 	mu      sync.Mutex
-	rpc     v2.MessagingServiceClient // nil while there is no session
+	rpc     v2.MessagingServiceClient // nil without a session
 	err     error                     // why there is no session; nil before the first attempt
 	changed chan struct{}             // closed when rpc or err is first set
 }
@@ -54,8 +55,8 @@ func newPeer(link *Options, endpoints *v2.Endpoints, client string, settings *v2
 	return p
 }
 
-// use returns the session's proxy. It waits for the first session only: later
-// outages are errors at once.
+// use returns the client of the session. It waits for the first session only:
+// during later outages it fails at once.
 func (p *peer) use(ctx context.Context) (v2.MessagingServiceClient, error) {
 	select {
 	case <-p.changed:
@@ -81,7 +82,7 @@ func (p *peer) set(rpc v2.MessagingServiceClient, err error) {
 	}
 }
 
-// serve keeps a session until the context ends.
+// serve keeps a session open until the context ends.
 func (p *peer) serve(ctx context.Context) {
 	defer close(p.ended)
 	pause := minPause
@@ -96,12 +97,12 @@ func (p *peer) serve(ctx context.Context) {
 		if time.Since(began) > goodSession {
 			pause = minPause
 		}
-		_ = background.Pause(ctx, pause) // the loop looks at ctx
+		_ = background.Pause(ctx, pause) // the loop checks ctx
 		pause = min(2*pause, maxPause)
 	}
 }
 
-// session connects and stays until something fails.
+// session connects and runs until an error.
 func (p *peer) session(ctx context.Context) error {
 	trust := newHandshake()
 	conn, err := p.link.dial(p.endpoints, trust)
@@ -147,7 +148,7 @@ func (p *peer) talk(ctx context.Context, conn *grpc.ClientConn) error {
 	}
 }
 
-// causeOf prefers why a context was ended.
+// causeOf returns the cause of an ended context, if there is one, else err.
 func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -155,14 +156,14 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-// greet exchanges settings. The stream stays open; end is called when it breaks.
-// Commands of the proxy are not followed: they are for diagnosis.
+// greet exchanges settings. The stream stays open, and end is called when it
+// breaks. Other commands of the proxy are ignored: they are for diagnosis.
 func (p *peer) greet(ctx context.Context, rpc v2.MessagingServiceClient, end context.CancelCauseFunc) error {
 	stream, err := rpc.Telemetry(p.link.signed(ctx, p.client))
 	if err != nil {
 		return explain(ctx, err)
 	}
-	// An error of Send only says that Recv has the reason.
+	// An error of Send only means that Recv returns the reason.
 	_ = stream.Send(&v2.TelemetryCommand{Command: &v2.TelemetryCommand_Settings{Settings: p.settings}})
 	for {
 		command, err := stream.Recv()
@@ -204,15 +205,15 @@ func (p *peer) heartbeat(ctx context.Context, rpc v2.MessagingServiceClient) err
 	return nil
 }
 
-// leave tells the proxy and ends the session. It returns with the context, and
-// goes on for a bounded time.
+// leave informs the proxy and ends the session. It returns when the context
+// ends, and continues in the background for a bounded time.
 func (p *peer) leave(ctx context.Context) error {
 	p.mu.Lock()
 	rpc := p.rpc
 	p.mu.Unlock()
 	if rpc != nil {
 		wait, cancel := context.WithTimeout(ctx, heartbeatWait)
-		// Without it the proxy takes two minutes to forget the client.
+		// Otherwise the proxy remembers the client for two minutes.
 		_, _ = rpc.NotifyClientTermination(p.link.signed(wait, p.client), &v2.NotifyClientTerminationRequest{Group: p.settings.GetSubscription().GetGroup()})
 		cancel()
 	}
