@@ -54,10 +54,12 @@ func Open(t testing.TB, kind string) Broker {
 }
 
 const (
-	// doors is how many shoppers act at once.
-	doors = 8
+	// doors is how many shoppers act at once in a sale, and pressers how many press
+	// the button together.
+	doors    = 4
+	pressers = 8
 	// saleFor is how long a sale lasts between faults.
-	saleFor = 3 * time.Second
+	saleFor = 2 * time.Second
 )
 
 // products is a sale of each kind that the ledger decides.
@@ -321,10 +323,10 @@ func Handover(t *testing.T, broker Broker) {
 		if n := written(ctx); n != seen {
 			seen, seenAt = n, time.Now()
 		}
-		if seen > 0 && sold-seen > doors { // unless the survivor is only slow
+		if seen > 0 && sold-seen > pressers { // unless the survivor is only slow
 			return time.Since(seenAt) > time.Second
 		}
-		for i := range doors { // of keys that are in different partitions
+		for i := range pressers { // of keys that are in different partitions
 			c := s.NewClaim(s.NewBuyer(), uint32(1+i%3), engine.Purchase{Quantity: 1, Key: "handover"})
 			if s.SendTo(ctx, s.engines[i%2], c) == nil {
 				sold++

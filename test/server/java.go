@@ -67,10 +67,11 @@ type fetchedJars struct {
 	err error
 }
 
-// javaArgs are the arguments of a Java process that leaves files in dir alone.
+// javaArgs are the arguments of a Java process that leaves files in dir alone. It
+// lives for a minute or two: it ends before the second compiler pays.
 func javaArgs(jars, dir string, more ...string) []string {
 	return append([]string{
-		"-XX:+UseSerialGC", "-XX:-UsePerfData", "-Xshare:auto",
+		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto",
 		"-XX:ErrorFile=" + filepath.Join(dir, "crash.log"), "-XX:HeapDumpPath=" + dir,
 		"-Djava.io.tmpdir=" + dir, "-Duser.home=" + dir, "-Djava.net.preferIPv4Stack=true",
 		"-cp", filepath.Join(jars, "*"),
@@ -194,8 +195,7 @@ func (b *Broker) tool(class string, args ...string) string {
 func (b *javaBroker) run(options []string, class string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), toolWithin)
 	defer cancel()
-	// A short program ends before the second compiler pays.
-	all := javaArgs(b.jars, b.dir, toolHeap, "-XX:TieredStopAtLevel=1")
+	all := javaArgs(b.jars, b.dir, toolHeap)
 	all = append(append(append(all, options...), class), args...)
 	cmd := exec.CommandContext(ctx, "java", all...)
 	cmd.Dir = b.dir

@@ -128,7 +128,7 @@ func newPulsar(java, jars string, opt PulsarOptions) (*pulsarMachine, error) {
 	// Its data is in the folder data below its working folder.
 	m.main = &child{
 		name: "pulsar " + m.address, dir: m.dir, path: java, patience: brokerPatience, ready: m.ready,
-		args: javaArgs(jars, m.dir, append(pulsarOpen[:len(pulsarOpen):len(pulsarOpen)], "-XX:TieredStopAtLevel=1", // it starts in half of the time
+		args: javaArgs(jars, m.dir, append(pulsarOpen[:len(pulsarOpen):len(pulsarOpen)],
 			"-Xms192m", "-Xmx384m", "-XX:MaxDirectMemorySize=256m",
 			"-Dlog4j2.configurationFile="+logging, "-Dpulsar.standalone.dir="+filepath.Join(m.dir, dataName),
 			"org.apache.pulsar.PulsarStandaloneStarter", "--config", settings, "-nss", "-nfw", "--advertised-address", "127.0.0.1",

@@ -30,8 +30,6 @@ func TestKilledInstance_OrdersAreWrittenSoon(t *testing.T) { carry.Handover(t, c
 
 func TestBroker_FrozenLetsTheEngineStop(t *testing.T) { carry.Frozen(t, carry.Pulsar(t)) }
 
-func TestSale_MovesFromOutboxToPulsarAndBack(t *testing.T) { carry.Move(t, carry.Pulsar(t)) }
-
 // TestMeasure is for bench/README.md.
 func TestMeasure(t *testing.T) { carry.Measure(t, carry.Pulsar(t), 2_500) }
 

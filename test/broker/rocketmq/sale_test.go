@@ -20,8 +20,6 @@ func TestKilledInstance_OrdersAreWrittenSoon(t *testing.T) { carry.Handover(t, c
 
 func TestBroker_FrozenLetsTheEngineStop(t *testing.T) { carry.Frozen(t, carry.RocketMQ(t)) }
 
-func TestSale_MovesFromOutboxToRocketMQAndBack(t *testing.T) { carry.Move(t, carry.RocketMQ(t)) }
-
 // TestMeasure is for bench/README.md.
 func TestMeasure(t *testing.T) { carry.Measure(t, carry.RocketMQ(t), 2_500) }
 
