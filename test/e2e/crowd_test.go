@@ -25,7 +25,7 @@ func TestACrowdGetsExactlyTheStock(t *testing.T) {
 
 func aCrowdGetsExactlyTheStock(t *testing.T, w way) {
 	e := w.start(t, nil)
-	const units, buyers, atOnce = 100, 400, 16
+	const units, buyers, atOnce = 50, 200, 16
 	openSale(t, e, w.product(engine.Product{ID: 1, Stock: units}))
 	var mu sync.Mutex
 	answers := map[seckill.Code]int{}
@@ -75,7 +75,7 @@ func TestBuyersAreComparedByteByByte(t *testing.T) {
 // TestAPromisedOrderKeepsItsPrice: a change after the 202 does not touch it.
 func TestAPromisedOrderKeepsItsPrice(t *testing.T) {
 	t.Parallel()
-	overEach(t, aPromisedOrderKeepsItsPrice)
+	overSome(t, aPromisedOrderKeepsItsPrice)
 }
 
 func aPromisedOrderKeepsItsPrice(t *testing.T, w way) {

@@ -130,7 +130,7 @@ func TestTheSaleWindowDecidesBeforeAnythingElse(t *testing.T) {
 
 func TestTheOperatorsMovesTakeEffectAtOnceAndStandInTheAudit(t *testing.T) {
 	t.Parallel()
-	overEach(t, theOperatorsMovesTakeEffectAtOnceAndStandInTheAudit)
+	overSome(t, theOperatorsMovesTakeEffectAtOnceAndStandInTheAudit)
 }
 
 func theOperatorsMovesTakeEffectAtOnceAndStandInTheAudit(t *testing.T, w way) {
@@ -216,7 +216,7 @@ func audited(t *testing.T, e *engine.Engine, since time.Time, reasons map[string
 
 func TestPreheatIsSafeToRepeatAndComesByItself(t *testing.T) {
 	t.Parallel()
-	overEach(t, preheatIsSafeToRepeatAndComesByItself)
+	overSome(t, preheatIsSafeToRepeatAndComesByItself)
 }
 
 func preheatIsSafeToRepeatAndComesByItself(t *testing.T, w way) {

@@ -16,7 +16,7 @@ import (
 // purchase.
 func TestAPurchaseIsPaidOnThePayPageAndRefundedOnce(t *testing.T) {
 	t.Parallel()
-	overEach(t, aPurchaseIsPaidOnThePayPageAndRefundedOnce)
+	overSome(t, aPurchaseIsPaidOnThePayPageAndRefundedOnce)
 }
 
 func aPurchaseIsPaidOnThePayPageAndRefundedOnce(t *testing.T, w way) {

@@ -18,7 +18,7 @@ import (
 // same buyers, looks for it everywhere, and deletes it.
 func TestRehearsal_IsLeftOutAndDeleted(t *testing.T) {
 	t.Parallel()
-	overEach(t, rehearsalIsLeftOutAndDeleted)
+	overSome(t, rehearsalIsLeftOutAndDeleted)
 }
 
 func rehearsalIsLeftOutAndDeleted(t *testing.T, w way) {
