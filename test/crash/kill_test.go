@@ -15,8 +15,8 @@ import (
 const (
 	roundsEnv     = "SECKILL_CRASH_ROUNDS"
 	seedEnv       = "SECKILL_CRASH_SEED"
-	defaultRounds = 20
-	doors         = 32
+	defaultRounds = 10
+	doors         = 32                      // of a campaign; a short run has half
 	lifeMost      = 1500 * time.Millisecond // from ready to the kill
 	slowWorker    = "60"                    // orders a second, a third of what the crowd asks for
 	unreadyMost   = 120 * time.Millisecond  // from the start to a kill before ready
@@ -53,12 +53,16 @@ func TestKilledAtRandomInstants(t *testing.T) {
 		engine.Product{ID: 4, Stock: 150, PerUserLimit: 2, LimitGroup: 3},
 		engine.Product{ID: 5, Stock: 100, PerUserLimit: 2},
 	)
+	shoppers := doors
+	if rounds <= defaultRounds {
+		shoppers /= 2
+	}
 	ctx, leave := context.WithCancel(t.Context())
 	defer leave()
 	left := make(chan struct{})
 	go func() {
 		defer close(left)
-		(&market.Crowd{Book: b.Book, Rebuildable: 5}).Run(ctx, doors, seed)
+		(&market.Crowd{Book: b.Book, Rebuildable: 5}).Run(ctx, shoppers, seed)
 	}()
 	rng := rand.New(rand.NewPCG(seed, 1<<33))
 	for round := range rounds {

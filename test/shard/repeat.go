@@ -12,7 +12,7 @@ import (
 
 const (
 	// repeatBuyers want the stock, at most repeatCrowd of them at a time.
-	repeatBuyers = 1300
+	repeatBuyers = 520
 	repeatCrowd  = 100
 )
 

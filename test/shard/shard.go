@@ -20,7 +20,7 @@ import (
 
 const (
 	shards   = 16
-	stock    = 1000
+	stock    = 400
 	patience = 60 * time.Second // of one whole sale
 	// proofSlack is what a busy machine may add between a proof, which is at
 	// most a second old when it is used, and the instant the answer is noted.
@@ -33,11 +33,11 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Ledger) {
 		name string
 		plan plan
 	}{
-		{"1,000 units of 16 shards sell exactly", plan{buyers: 3000, quantity: 1, instances: 2}},
-		{"units of 16 shards reach the one where everybody asks", plan{buyers: 1500, quantity: 1, instances: 2, oneHome: true}},
-		{"quantities are gathered", plan{buyers: 1500, quantity: 3, instances: 2}},
-		{"processes die in the middle of transfers", plan{buyers: 2000, quantity: 1, instances: 3, oneHome: true, steps: 12}},
-		{"units come back while processes die", plan{buyers: 2000, quantity: 2, instances: 3, steps: 3, giveBackOneIn: 4}},
+		{"units of 16 shards sell exactly", plan{buyers: 1200, quantity: 1, instances: 2}},
+		{"units of 16 shards reach the one where everybody asks", plan{buyers: 600, quantity: 1, instances: 2, oneHome: true}},
+		{"quantities are gathered", plan{buyers: 600, quantity: 3, instances: 2}},
+		{"processes die in the middle of transfers", plan{buyers: 800, quantity: 1, instances: 3, oneHome: true, steps: 12}},
+		{"units come back while processes die", plan{buyers: 800, quantity: 2, instances: 3, steps: 3, giveBackOneIn: 4}},
 	} {
 		t.Run(c.name, func(t *testing.T) { newMarket(t, open(t), c.plan).sell(t) })
 	}
