@@ -176,7 +176,7 @@ func (a *handler) mayCompare(ctx context.Context, peer netip.Addr) bool {
 	}
 	// The budget is taken before the comparison. Otherwise many concurrent connections
 	// would pass the check. A right token uses the budget too.
-	within, _ := a.guesses.AllowAddr(peer, now)
+	within, _ := a.guesses.Allow(admission.AddrKey(peer), now)
 	return within || a.delay(ctx)
 }
 

@@ -139,13 +139,13 @@ func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
 	if s.SoldOut() && !d.remembered(terms, req, now) {
 		return Refusal{Code: seckill.CodeSoldOut, Gate: GateSoldOut}
 	}
-	if ok, wait := d.ByAddr.AllowAddr(req.Addr, now); !ok {
+	if ok, wait := d.ByAddr.Allow(AddrKey(req.Addr), now); !ok {
 		return limited(GateAddressRate, wait)
 	}
 	if err := d.identify(req, now, false); err != nil {
 		return refuse(GateBuyer, err)
 	}
-	if ok, wait := d.ByBuyer.AllowBytes(req.buyer, now); !ok {
+	if ok, wait := d.ByBuyer.Allow(BytesKey(req.buyer), now); !ok {
 		return limited(GateBuyerRate, wait)
 	}
 	body, err := readBody(req.Body, terms.PerUserLimit)
@@ -160,7 +160,7 @@ func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
 	if budget != nil && d.Memory.MayHold(terms.Group, req.buyer) {
 		budget = d.ByHolder
 	}
-	if ok, wait := budget.AllowProduct(s.ID, now); !ok {
+	if ok, wait := budget.Allow(ProductKey(s.ID), now); !ok {
 		return limited(GateProductRate, wait)
 	}
 	pass.Buyer, pass.Quantity, pass.Ref = string(req.buyer), body.quantity, body.ref
@@ -219,7 +219,7 @@ func (d *Doorkeeper) remembered(terms *seckill.Product, req *Request, now time.T
 		return true
 	case auth.ProofKey:
 		// Before the memory is asked, and only then: who was verified before goes on.
-		if d.ByForger.SpentAddr(req.Addr, now) && d.identify(req, now, true) == error(ErrForger) {
+		if d.ByForger.Spent(AddrKey(req.Addr), now) && d.identify(req, now, true) == error(ErrForger) {
 			return true
 		}
 	}

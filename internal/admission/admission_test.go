@@ -111,9 +111,9 @@ func spent(t testing.TB, use func(*Limiter, time.Time)) *Limiter {
 func TestTheGatesStandInOrder(t *testing.T) {
 	d := newDoor(t)
 	d.TokenRequired = true
-	d.ByAddr = spent(t, func(l *Limiter, now time.Time) { l.AllowAddr(addr, now) })
-	d.ByProduct = spent(t, func(l *Limiter, now time.Time) { l.AllowProduct(7, now) })
-	d.ByBuyer = spent(t, func(l *Limiter, now time.Time) { l.AllowBytes([]byte("bob"), now) })
+	d.ByAddr = spent(t, func(l *Limiter, now time.Time) { l.Allow(AddrKey(addr), now) })
+	d.ByProduct = spent(t, func(l *Limiter, now time.Time) { l.Allow(ProductKey(7), now) })
+	d.ByBuyer = spent(t, func(l *Limiter, now time.Time) { l.Allow(BytesKey([]byte("bob")), now) })
 	d.shelf.terms.State = seckill.SaleEnded
 	on := d.on(t)
 	on.RaiseSoldOut(time.Now().Add(time.Hour))

@@ -30,7 +30,7 @@ func tolls() []toll {
 			d.on(tb).RaiseSoldOut(time.Now().Add(time.Hour))
 		}},
 		{GateAddressRate, 0, func(tb testing.TB, d *door, _ *Request) {
-			d.ByAddr = spent(tb, func(l *Limiter, now time.Time) { l.AllowAddr(addr, now) })
+			d.ByAddr = spent(tb, func(l *Limiter, now time.Time) { l.Allow(AddrKey(addr), now) })
 		}},
 		{GateBuyer, 0, func(tb testing.TB, _ *door, req *Request) {
 			token, err := login.Token([]byte("a forger's secret, which is another"), "bob", time.Now().Add(time.Hour))
@@ -40,17 +40,17 @@ func tolls() []toll {
 		{GateBuyer, 0, func(tb testing.TB, d *door, req *Request) { // of a forger
 			l := keyed(tb, d)
 			req.Authorization = l.bearer(l.thief, "k", "bob", time.Hour)
-			d.ByForger = spent(tb, func(l *Limiter, now time.Time) { l.AllowAddr(addr, now) })
+			d.ByForger = spent(tb, func(l *Limiter, now time.Time) { l.Allow(AddrKey(addr), now) })
 		}},
 		{GateBuyerRate, 0, func(tb testing.TB, d *door, _ *Request) {
-			d.ByBuyer = spent(tb, func(l *Limiter, now time.Time) { l.AllowBytes([]byte("bob"), now) })
+			d.ByBuyer = spent(tb, func(l *Limiter, now time.Time) { l.Allow(BytesKey([]byte("bob")), now) })
 		}},
 		// From here on the claim is read, and a refusal may say what is wrong with
 		// it. The strings of an admitted claim are made behind the last gate.
 		{GateBody, 3, func(_ testing.TB, _ *door, req *Request) { req.Body = []byte(`{"quantity":0}`) }},
 		{GateToken, 0, func(_ testing.TB, d *door, req *Request) { d.TokenRequired, req.Body = true, []byte(`{"quantity":1}`) }},
 		{GateProductRate, 0, func(tb testing.TB, d *door, _ *Request) {
-			d.ByProduct = spent(tb, func(l *Limiter, now time.Time) { l.AllowProduct(7, now) })
+			d.ByProduct = spent(tb, func(l *Limiter, now time.Time) { l.Allow(ProductKey(7), now) })
 		}},
 		{"", 2, func(testing.TB, *door, *Request) {}},
 	}

@@ -49,11 +49,11 @@ func TestAMillionNetworksTakeNoMoreMemoryAndDoNotHideTheBusiest(t *testing.T) {
 				addr := network(n)
 				for range tc.each {
 					now = now.Add(tc.every)
-					if ok, _ := l.AllowAddr(addr, now); ok {
+					if ok, _ := l.Allow(AddrKey(addr), now); ok {
 						others++
 					}
 				}
-				if ok, _ := l.AllowAddr(busy, now); ok {
+				if ok, _ := l.Allow(AddrKey(busy), now); ok {
 					passed++
 				}
 			}

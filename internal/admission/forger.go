@@ -34,7 +34,7 @@ func (d *Doorkeeper) Prove(dst, authorization []byte, addr netip.Addr) ([]byte, 
 func (d *Doorkeeper) prove(dst, authorization []byte, addr netip.Addr, now time.Time, datesLast bool) ([]byte, error) {
 	look := auth.Look{Now: d.Clock.Local(), Spare: true, DatesLast: datesLast}
 	buyer, err := d.Buyers.FromHeader(dst, authorization, look)
-	if err != error(ErrForger) || d.ByForger.SpentAddr(addr, now) {
+	if err != error(ErrForger) || d.ByForger.Spent(AddrKey(addr), now) {
 		return buyer, err
 	}
 	look.Spare = false
@@ -46,7 +46,7 @@ func (d *Doorkeeper) prove(dst, authorization []byte, addr netip.Addr, now time.
 // ReadCode reads a login code under the same limit: it is signed like a token.
 func (d *Doorkeeper) ReadCode(code []byte, addr netip.Addr) (auth.Code, error) {
 	now := d.Clock.Now()
-	read, err := d.Buyers.LoginCode(code, auth.Look{Now: d.Clock.Local(), Spare: d.ByForger.SpentAddr(addr, now)})
+	read, err := d.Buyers.LoginCode(code, auth.Look{Now: d.Clock.Local(), Spare: d.ByForger.Spent(AddrKey(addr), now)})
 	d.blame(addr, err, now)
 	return read, err
 }
@@ -54,6 +54,6 @@ func (d *Doorkeeper) ReadCode(code []byte, addr netip.Addr) (auth.Code, error) {
 // blame counts a forgery that was costly to find out.
 func (d *Doorkeeper) blame(addr netip.Addr, err error, now time.Time) {
 	if err == error(auth.ErrForged) {
-		d.ByForger.AllowAddr(addr, now)
+		d.ByForger.Allow(AddrKey(addr), now)
 	}
 }

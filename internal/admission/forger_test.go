@@ -90,7 +90,7 @@ func TestAForgersTokensAreNotLookedAtForAMoment(t *testing.T) {
 				ask(append(bearer(t, "bob"), 'x'), addr)
 				ask(l.bearer(l.shop, "k", "bob", -time.Hour), addr)
 			}
-			if d.ByForger.SpentAddr(addr, time.Now()) {
+			if d.ByForger.Spent(AddrKey(addr), time.Now()) {
 				t.Fatal("they count")
 			}
 			before := l.keys.Stats().Signatures
@@ -164,7 +164,7 @@ func TestNobodyLearnsByAForgedTokenWhoHasBought(t *testing.T) {
 			l := keyed(t, d)
 			d.Memory = memory{"holder": true}
 			if c.spent {
-				d.ByForger = spent(t, func(l *Limiter, now time.Time) { l.AllowAddr(addr, now) })
+				d.ByForger = spent(t, func(l *Limiter, now time.Time) { l.Allow(AddrKey(addr), now) })
 			}
 			on := d.on(t)
 			on.RaiseSoldOut(time.Now().Add(time.Hour))

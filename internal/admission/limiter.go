@@ -92,7 +92,6 @@ type Limiter struct {
 	depth int64 // the whole budget: burst of them
 	// interval is the nanoseconds between two events at this instance's share.
 	interval atomic.Int64
-	seed     maphash.Seed
 	sets     []set // a power of two
 	locks    [stripes]paddedMutex
 }
@@ -134,7 +133,7 @@ func New(o Options) (*Limiter, error) {
 	for sets*ways < o.Capacity {
 		sets *= 2
 	}
-	l := &Limiter{seed: maphash.MakeSeed(), sets: make([]set, sets)}
+	l := &Limiter{sets: make([]set, sets)}
 	// Rounded down: never too strict is promised to the nanosecond.
 	l.whole = int64(float64(time.Second) / o.PerSecond)
 	// Burst and interval at their worst (2²⁰ and 10¹⁵ ns) would overflow.
@@ -156,77 +155,86 @@ func (l *Limiter) Share(n int) {
 	l.interval.Store(min(l.whole*int64(min(max(n, 1), MaxShares)), widest))
 }
 
-// Allow decides about one event of a key, such as a buyer. When it refuses,
-// retryAfter is how long the key has to rest until one event would pass.
-func (l *Limiter) Allow(key string, now time.Time) (ok bool, retryAfter time.Duration) {
+// Allow decides about one event of a key. When it refuses, retryAfter is how long the
+// key has to rest until one event would pass.
+func (l *Limiter) Allow(key uint64, now time.Time) (ok bool, retryAfter time.Duration) {
 	if l.off() {
 		return true, 0
 	}
-	return l.decide(maphash.String(l.seed, key), now.UnixNano())
-}
+	at, interval := now.UnixNano(), l.interval.Load()
+	tolerance := max(l.depth-interval, 0) // a key that has rested passes, however thin the share is
+	e, lock := l.entry(key)
+	defer lock.Unlock()
 
-// AllowBytes is Allow for a key that is not a string yet.
-func (l *Limiter) AllowBytes(key []byte, now time.Time) (ok bool, retryAfter time.Duration) {
-	if l.off() {
-		return true, 0
+	// A TAT further ahead than any decision leaves it means that the clock was
+	// set back: the key then waits one interval instead of the whole step.
+	tat := min(max(e.tat, at), at+tolerance+interval)
+	if wait := tat - tolerance - at; wait > 0 {
+		e.tat = tat
+		return false, time.Duration(wait)
 	}
-	return l.decide(maphash.Bytes(l.seed, key), now.UnixNano())
+	e.tat = tat + interval
+	return true, 0
 }
 
-// AllowProduct decides about one event of a product.
-func (l *Limiter) AllowProduct(id uint32, now time.Time) (ok bool, retryAfter time.Duration) {
-	if l.off() {
-		return true, 0
-	}
-	var key [4]byte
-	binary.BigEndian.PutUint32(key[:], id)
-	return l.decide(maphash.Bytes(l.seed, key[:]), now.UnixNano())
-}
-
-// AllowAddr decides about one event of a network address. An IPv6 address
-// counts by its /64, because that is what one customer is given: by the full
-// address, everybody would have 2⁶⁴ budgets. IPv4 written as IPv6 is IPv4.
-func (l *Limiter) AllowAddr(addr netip.Addr, now time.Time) (ok bool, retryAfter time.Duration) {
-	if l.off() {
-		return true, 0
-	}
-	return l.decide(l.hashAddr(addr), now.UnixNano())
-}
-
-// SpentAddr reports whether AllowAddr would refuse, and counts nothing.
-func (l *Limiter) SpentAddr(addr netip.Addr, now time.Time) bool {
+// Spent reports whether Allow would refuse, and counts nothing.
+func (l *Limiter) Spent(key uint64, now time.Time) bool {
 	if l.off() {
 		return false
 	}
-	return l.spent(l.hashAddr(addr), now.UnixNano())
+	at, interval := now.UnixNano(), l.interval.Load()
+	tolerance := max(l.depth-interval, 0)
+	s, lock := l.lock(key)
+	defer lock.Unlock()
+	for i := range s {
+		if s[i].hash == key {
+			return min(s[i].tat, at+tolerance+interval)-tolerance > at
+		}
+	}
+	return false
 }
 
 // Owe counts n events of a key and refuses none. It returns how many events the
 // key has not rested off, at most Burst; 0 when the limiter is off. A key that
-// keeps to the rate owes nothing for long.
-func (l *Limiter) Owe(key string, n int, now time.Time) float64 {
+// keeps to the rate owes nothing for long. A share counts as in Allow: at the half
+// of two instances one event owes two.
+func (l *Limiter) Owe(key uint64, n int, now time.Time) float64 {
 	if l.off() {
 		return 0
 	}
-	return l.owe(maphash.String(l.seed, key), n, now.UnixNano())
+	at := now.UnixNano()
+	e, lock := l.entry(key)
+	defer lock.Unlock()
+	e.tat = min(max(e.tat, at)+int64(n)*l.interval.Load(), at+l.depth)
+	return float64(e.tat-at) / float64(l.whole)
 }
 
-// OweAddr is Owe for a network address, which counts as in AllowAddr.
-func (l *Limiter) OweAddr(addr netip.Addr, n int, now time.Time) float64 {
-	if l.off() {
-		return 0
-	}
-	return l.owe(l.hashAddr(addr), n, now.UnixNano())
+// keySeed is drawn at the start, so that nobody can aim at another's key.
+var keySeed = maphash.MakeSeed()
+
+// TextKey is the key of a text, such as a buyer.
+func TextKey(text string) uint64 { return max(maphash.String(keySeed, text), 1) } // 0 marks an empty entry
+
+// BytesKey is TextKey of a text that is not a string yet.
+func BytesKey(text []byte) uint64 { return max(maphash.Bytes(keySeed, text), 1) }
+
+// ProductKey is the key of a product.
+func ProductKey(id uint32) uint64 {
+	var key [4]byte
+	binary.BigEndian.PutUint32(key[:], id)
+	return BytesKey(key[:])
 }
 
-// hashAddr is the key of an address's network.
-func (l *Limiter) hashAddr(addr netip.Addr) uint64 {
+// AddrKey is the key of a network address. An IPv6 address counts by its /64,
+// because that is what one customer is given: by the full address, everybody would
+// have 2⁶⁴ budgets. IPv4 written as IPv6 is IPv4.
+func AddrKey(addr netip.Addr) uint64 {
 	if addr = addr.Unmap(); addr.Is4() {
 		key := addr.As4()
-		return maphash.Bytes(l.seed, key[:])
+		return BytesKey(key[:])
 	}
 	key := addr.As16()
-	return maphash.Bytes(l.seed, key[:8])
+	return BytesKey(key[:8])
 }
 
 // Seconds is a wait as Retry-After tells it: whole seconds, at least one, never
@@ -237,53 +245,6 @@ func Seconds(wait time.Duration) int64 {
 
 func (l *Limiter) off() bool { return l == nil || l.whole == 0 }
 
-// decide counts one event of a key, or says how long it has to rest. A TAT may lie
-// ahead by the tolerance: a key that has rested passes, however thin the share is.
-func (l *Limiter) decide(hash uint64, now int64) (bool, time.Duration) {
-	hash = max(hash, 1) // 0 marks an empty entry
-	interval := l.interval.Load()
-	tolerance := max(l.depth-interval, 0)
-	s, lock := l.lock(hash)
-	defer lock.Unlock()
-
-	e := s.find(hash)
-	// A TAT further ahead than any decision leaves it means that the clock was
-	// set back: the key then waits one interval instead of the whole step.
-	tat := min(max(e.tat, now), now+tolerance+interval)
-	if wait := tat - tolerance - now; wait > 0 {
-		e.tat = tat
-		return false, time.Duration(wait)
-	}
-	e.tat = tat + interval
-	return true, 0
-}
-
-// spent reports whether a key would be refused.
-func (l *Limiter) spent(hash uint64, now int64) bool {
-	hash = max(hash, 1)
-	interval := l.interval.Load()
-	tolerance := max(l.depth-interval, 0)
-	s, lock := l.lock(hash)
-	defer lock.Unlock()
-	for i := range s {
-		if s[i].hash == hash {
-			return min(s[i].tat, now+tolerance+interval)-tolerance > now
-		}
-	}
-	return false
-}
-
-// owe moves a key's TAT on by n events, up to the budget's depth. A share counts
-// as in decide: at the half of two instances one event owes two.
-func (l *Limiter) owe(hash uint64, n int, now int64) float64 {
-	hash = max(hash, 1)
-	s, lock := l.lock(hash)
-	defer lock.Unlock()
-	e := s.find(hash)
-	e.tat = min(max(e.tat, now)+int64(n)*l.interval.Load(), now+l.depth)
-	return float64(e.tat-now) / float64(l.whole)
-}
-
 // lock is the set of a key, locked. The set comes from the high half of the
 // hash, and an entry is told by all 64 bits.
 func (l *Limiter) lock(hash uint64) (*set, *paddedMutex) {
@@ -293,19 +254,20 @@ func (l *Limiter) lock(hash uint64) (*set, *paddedMutex) {
 	return &l.sets[index], lock
 }
 
-// find is the entry of a key; a new key takes the entry with the lowest TAT.
+// entry is the entry of a key, locked; a new key takes the one with the lowest TAT.
 // Empty entries have TAT 0, lower than any instant of this century.
-func (s *set) find(hash uint64) *entry {
+func (l *Limiter) entry(key uint64) (*entry, *paddedMutex) {
+	s, lock := l.lock(key)
 	lowest := &s[0]
 	for i := range s {
 		e := &s[i]
-		if e.hash == hash {
-			return e
+		if e.hash == key {
+			return e, lock
 		}
 		if e.tat < lowest.tat {
 			lowest = e
 		}
 	}
-	*lowest = entry{hash: hash}
-	return lowest
+	*lowest = entry{hash: key}
+	return lowest, lock
 }

@@ -45,7 +45,7 @@ func TestExactlyTheRatePassesOverAMinute(t *testing.T) {
 			l := open(t, Options{PerSecond: tc.rate, Burst: tc.burst})
 			passed := 0
 			for at := time.Duration(0); at < time.Minute; at += tc.every {
-				if ok, _ := l.Allow("buyer", start.Add(at)); ok {
+				if ok, _ := l.Allow(TextKey("buyer"), start.Add(at)); ok {
 					passed++
 				}
 			}
@@ -59,18 +59,18 @@ func TestExactlyTheRatePassesOverAMinute(t *testing.T) {
 func TestRetryAfterIsTheInstantAtWhichOnePasses(t *testing.T) {
 	l := open(t, Options{PerSecond: 2, Burst: 3})
 	for range 3 {
-		if ok, wait := l.Allow("buyer", start); !ok || wait != 0 {
+		if ok, wait := l.Allow(TextKey("buyer"), start); !ok || wait != 0 {
 			t.Fatalf("within the burst: %v, %v", ok, wait)
 		}
 	}
-	ok, wait := l.Allow("buyer", start)
+	ok, wait := l.Allow(TextKey("buyer"), start)
 	if ok || wait != 500*time.Millisecond {
 		t.Fatalf("after the burst: %v, retry after %v, want half a second", ok, wait)
 	}
-	if ok, _ := l.Allow("buyer", start.Add(wait-1)); ok {
+	if ok, _ := l.Allow(TextKey("buyer"), start.Add(wait-1)); ok {
 		t.Error("passed a nanosecond too early")
 	}
-	if ok, _ := l.Allow("buyer", start.Add(wait)); !ok {
+	if ok, _ := l.Allow(TextKey("buyer"), start.Add(wait)); !ok {
 		t.Error("refused at the instant that was named")
 	}
 }
@@ -95,18 +95,18 @@ func TestOwe_CountsWithoutRefusing(t *testing.T) {
 		{"at rest", a, 0, time.Hour, 0},
 		{"after the clock was set back", a, 1, 0, burst},
 	} {
-		if got := l.OweAddr(step.addr, step.n, start.Add(step.after)); got != step.want {
+		if got := l.Owe(AddrKey(step.addr), step.n, start.Add(step.after)); got != step.want {
 			t.Errorf("%s: %v, want %v", step.name, got, step.want)
 		}
 	}
-	if got := l.Owe("buyer", 5, start); got != 5 {
+	if got := l.Owe(TextKey("buyer"), 5, start); got != 5 {
 		t.Errorf("a buyer owes %v, want 5", got)
 	}
 	l.Share(2)
-	if got := l.Owe("other", 5, start); got != 10 {
+	if got := l.Owe(TextKey("other"), 5, start); got != 10 {
 		t.Errorf("at one of two instances %v, want 10", got)
 	}
-	if off := open(t, Options{}); off.Owe("buyer", 5, start) != 0 || off.OweAddr(a, 5, start) != 0 {
+	if off := open(t, Options{}); off.Owe(TextKey("buyer"), 5, start) != 0 || off.Owe(AddrKey(a), 5, start) != 0 {
 		t.Error("something is owed to a limiter that is off")
 	}
 }
@@ -116,27 +116,27 @@ func TestWhetherAnAddressIsSpentIsToldWithoutCounting(t *testing.T) {
 	a, neighbour, b := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2"), netip.MustParseAddr("192.0.2.1")
 	for i, want := range []bool{false, false, true, true} {
 		for range 10 {
-			if got := l.SpentAddr(neighbour, start); got != want {
+			if got := l.Spent(AddrKey(neighbour), start); got != want {
 				t.Errorf("after %d events: %v", i, got)
 			}
 		}
-		l.AllowAddr(a, start)
+		l.Allow(AddrKey(a), start)
 	}
-	if l.SpentAddr(b, start) || l.SpentAddr(a, start.Add(time.Second)) {
+	if l.Spent(AddrKey(b), start) || l.Spent(AddrKey(a), start.Add(time.Second)) {
 		t.Error("another address, or one that has rested, is spent")
 	}
-	if (*Limiter)(nil).SpentAddr(a, start) || open(t, Options{}).SpentAddr(a, start) {
+	if (*Limiter)(nil).Spent(AddrKey(a), start) || open(t, Options{}).Spent(AddrKey(a), start) {
 		t.Error("what is off is spent")
 	}
 }
 
 func TestARefusedEventCostsNothing(t *testing.T) {
 	l := open(t, Options{PerSecond: 1, Burst: 1})
-	l.Allow("buyer", start)
+	l.Allow(TextKey("buyer"), start)
 	for range 1000 {
-		l.Allow("buyer", start)
+		l.Allow(TextKey("buyer"), start)
 	}
-	if ok, _ := l.Allow("buyer", start.Add(time.Second)); !ok {
+	if ok, _ := l.Allow(TextKey("buyer"), start.Add(time.Second)); !ok {
 		t.Error("asking while refused lengthened the wait")
 	}
 }
@@ -144,10 +144,10 @@ func TestARefusedEventCostsNothing(t *testing.T) {
 func TestRateZeroIsOff(t *testing.T) {
 	for name, l := range map[string]*Limiter{"rate 0": open(t, Options{}), "nil": nil} {
 		for range 1000 {
-			if ok, _ := l.Allow("buyer", start); !ok {
+			if ok, _ := l.Allow(TextKey("buyer"), start); !ok {
 				t.Fatalf("%s: refused", name)
 			}
-			if ok, _ := l.AllowAddr(netip.MustParseAddr("192.0.2.1"), start); !ok {
+			if ok, _ := l.Allow(AddrKey(netip.MustParseAddr("192.0.2.1")), start); !ok {
 				t.Fatalf("%s: refused", name)
 			}
 		}
@@ -161,18 +161,18 @@ func TestKeysHaveBudgetsOfTheirOwn(t *testing.T) {
 	l := open(t, Options{PerSecond: 1, Burst: 1})
 	for i := range 10_000 {
 		key := strconv.Itoa(i)
-		if ok, _ := l.Allow(key, start); !ok {
+		if ok, _ := l.Allow(TextKey(key), start); !ok {
 			t.Fatalf("the first event of %s was refused", key)
 		}
-		if ok, _ := l.AllowBytes([]byte(key), start); ok {
+		if ok, _ := l.Allow(BytesKey([]byte(key)), start); ok {
 			t.Fatalf("the second event of %s passed", key)
 		}
 	}
 	for id := range uint32(100) {
-		if ok, _ := l.AllowProduct(id, start); !ok {
+		if ok, _ := l.Allow(ProductKey(id), start); !ok {
 			t.Fatalf("the first event of product %d was refused", id)
 		}
-		if ok, _ := l.AllowProduct(id, start); ok {
+		if ok, _ := l.Allow(ProductKey(id), start); ok {
 			t.Fatalf("the second event of product %d passed", id)
 		}
 	}
@@ -193,8 +193,8 @@ func TestAddressesCountByTheNetworkThatOneCustomerHas(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l := open(t, Options{PerSecond: 1, Burst: 1})
-			l.AllowAddr(netip.MustParseAddr(tc.first), start)
-			if ok, _ := l.AllowAddr(netip.MustParseAddr(tc.second), start); ok == tc.shared {
+			l.Allow(AddrKey(netip.MustParseAddr(tc.first)), start)
+			if ok, _ := l.Allow(AddrKey(netip.MustParseAddr(tc.second)), start); ok == tc.shared {
 				t.Errorf("second passed: %v", ok)
 			}
 		})
@@ -208,7 +208,7 @@ func TestAMillionKeysStayInBoundAndTheBusiestStaysLimited(t *testing.T) {
 	l := open(t, Options{PerSecond: 1, Burst: 10, Capacity: capacity})
 	size := len(l.sets) * int(unsafe.Sizeof(set{}))
 	for range 10 {
-		l.Allow("greedy", start)
+		l.Allow(TextKey("greedy"), start)
 	}
 	passed := 0
 	allocs := testing.AllocsPerRun(1, func() {
@@ -218,8 +218,8 @@ func TestAMillionKeysStayInBoundAndTheBusiestStaysLimited(t *testing.T) {
 				key[j] = byte(i >> (8 * j))
 			}
 			now := start.Add(time.Duration(i) * time.Microsecond)
-			l.AllowBytes(key[:], now)
-			if ok, _ := l.Allow("greedy", now); ok {
+			l.Allow(BytesKey(key[:]), now)
+			if ok, _ := l.Allow(TextKey("greedy"), now); ok {
 				passed++
 			}
 		}
@@ -240,13 +240,13 @@ func TestAKeyThatHasRestedIsForgottenBeforeOneThatHasNot(t *testing.T) {
 	if len(l.sets) != 1 {
 		t.Fatalf("%d sets, want 1", len(l.sets))
 	}
-	l.Allow("rested", start)
+	l.Allow(TextKey("rested"), start)
 	for i := range ways - 1 {
-		l.Allow(strconv.Itoa(i), start.Add(time.Second))
+		l.Allow(TextKey(strconv.Itoa(i)), start.Add(time.Second))
 	}
-	l.Allow("new", start.Add(time.Second))
+	l.Allow(TextKey("new"), start.Add(time.Second))
 	for i := range ways - 1 {
-		if ok, _ := l.Allow(strconv.Itoa(i), start.Add(1500*time.Millisecond)); ok {
+		if ok, _ := l.Allow(TextKey(strconv.Itoa(i)), start.Add(1500*time.Millisecond)); ok {
 			t.Errorf("key %d was forgotten while it still counted", i)
 		}
 	}
@@ -254,12 +254,12 @@ func TestAKeyThatHasRestedIsForgottenBeforeOneThatHasNot(t *testing.T) {
 
 func TestAClockSetBackCostsOneIntervalAtMost(t *testing.T) {
 	l := open(t, Options{PerSecond: 1, Burst: 1})
-	l.Allow("buyer", start)
+	l.Allow(TextKey("buyer"), start)
 	earlier := start.Add(-time.Hour)
-	if _, wait := l.Allow("buyer", earlier); wait > time.Second {
+	if _, wait := l.Allow(TextKey("buyer"), earlier); wait > time.Second {
 		t.Fatalf("retry after %v", wait)
 	}
-	if ok, _ := l.Allow("buyer", earlier.Add(time.Second)); !ok {
+	if ok, _ := l.Allow(TextKey("buyer"), earlier.Add(time.Second)); !ok {
 		t.Error("still refused one interval after the clock was set back")
 	}
 }
@@ -284,7 +284,7 @@ func TestNewRefusesWhatMakesNoSense(t *testing.T) {
 func TestTheSlowestRateWithTheLargestBurstDoesNotOverflow(t *testing.T) {
 	l := open(t, Options{PerSecond: MinRate, Burst: MaxBurst})
 	for range 1000 {
-		if ok, _ := l.Allow("buyer", start); !ok {
+		if ok, _ := l.Allow(TextKey("buyer"), start); !ok {
 			t.Fatal("refused within the burst")
 		}
 	}
@@ -297,7 +297,7 @@ func TestConcurrentEventsOfOneKeyPassExactlyTheBurst(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for range 200 {
-				if ok, _ := l.Allow("buyer", start); ok {
+				if ok, _ := l.Allow(TextKey("buyer"), start); ok {
 					passed.Add(1)
 				}
 			}
@@ -314,11 +314,11 @@ func TestADecisionAllocatesNothing(t *testing.T) {
 	buyer, raw := "buyer-0000042", []byte("buyer-0000042")
 	v4, v6 := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")
 	if allocs := testing.AllocsPerRun(1000, func() {
-		l.Allow(buyer, start)
-		l.AllowBytes(raw, start)
-		l.AllowProduct(7, start)
-		l.AllowAddr(v4, start)
-		l.AllowAddr(v6, start)
+		l.Allow(TextKey(buyer), start)
+		l.Allow(BytesKey(raw), start)
+		l.Allow(ProductKey(7), start)
+		l.Allow(AddrKey(v4), start)
+		l.Allow(AddrKey(v6), start)
 	}); allocs != 0 {
 		t.Errorf("%v allocations, budget 0", allocs)
 	}
@@ -335,7 +335,7 @@ func BenchmarkAllow(b *testing.B) {
 		now := start
 		for i := 0; pb.Next(); i++ {
 			now = now.Add(time.Microsecond)
-			l.Allow(keys[i&(len(keys)-1)], now)
+			l.Allow(TextKey(keys[i&(len(keys)-1)]), now)
 		}
 	})
 }
@@ -345,6 +345,6 @@ func BenchmarkAllowAddr(b *testing.B) {
 	addr := netip.MustParseAddr("2001:db8::1")
 	b.ReportAllocs()
 	for b.Loop() {
-		l.AllowAddr(addr, start)
+		l.Allow(AddrKey(addr), start)
 	}
 }

@@ -62,7 +62,7 @@ func TestTheLimitIsTheExactLogOfAllSlidingWindows(t *testing.T) {
 		now := start.UnixNano()
 		for i, pause := range rhythm(t, l.whole) {
 			now += pause
-			if got, _ := l.Allow("buyer", time.Unix(0, now)); got != exact.allow(now) {
+			if got, _ := l.Allow(TextKey("buyer"), time.Unix(0, now)); got != exact.allow(now) {
 				t.Fatalf("event %d: the limiter says %v", i, got)
 			}
 		}
@@ -82,7 +82,7 @@ func TestWhoKeepsToTheRateInEverySlidingSecondIsNeverRefused(t *testing.T) {
 			if now += pause; !second.allow(now) {
 				continue // such an event is not sent
 			}
-			if ok, wait := l.Allow("buyer", time.Unix(0, now)); !ok {
+			if ok, wait := l.Allow(TextKey("buyer"), time.Unix(0, now)); !ok {
 				t.Fatalf("event %d was refused, for %s", i, wait)
 			}
 		}
@@ -117,7 +117,7 @@ func TestAChangedShareGivesNobodyANewBudget(t *testing.T) {
 		for i, pause := range rhythm(t, l.whole) {
 			l.Share(shares[i%len(shares)])
 			now += pause
-			if ok, _ := l.Allow("buyer", time.Unix(0, now)); ok {
+			if ok, _ := l.Allow(TextKey("buyer"), time.Unix(0, now)); ok {
 				passed = append(passed, now)
 			}
 		}

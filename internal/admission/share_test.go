@@ -10,7 +10,7 @@ import (
 func flood(from time.Time, length time.Duration, limiters ...*Limiter) (passed int) {
 	for at := time.Duration(0); at < length; at += time.Millisecond {
 		for _, l := range limiters {
-			if ok, _ := l.Allow("buyer", from.Add(at)); ok {
+			if ok, _ := l.Allow(TextKey("buyer"), from.Add(at)); ok {
 				passed++
 			}
 		}
@@ -65,14 +65,14 @@ func TestWhatIsUsedUpStaysUsedUpWhenTheShareChanges(t *testing.T) {
 			l := open(t, Options{PerSecond: 20})
 			l.Share(tc.before)
 			for i := range tc.first {
-				if ok, _ := l.Allow("buyer", start); !ok {
+				if ok, _ := l.Allow(TextKey("buyer"), start); !ok {
 					t.Fatalf("event %d was refused", i)
 				}
 			}
 			l.Share(tc.after)
 			more := 0
 			for range 100 {
-				if ok, _ := l.Allow("buyer", start); ok {
+				if ok, _ := l.Allow(TextKey("buyer"), start); ok {
 					more++
 				}
 			}
@@ -86,7 +86,7 @@ func TestWhatIsUsedUpStaysUsedUpWhenTheShareChanges(t *testing.T) {
 func TestAShareOfWhatIsOffIsOff(t *testing.T) {
 	for _, l := range []*Limiter{nil, open(t, Options{})} {
 		l.Share(3)
-		if ok, _ := l.Allow("buyer", start); !ok {
+		if ok, _ := l.Allow(TextKey("buyer"), start); !ok {
 			t.Error("refused")
 		}
 	}

@@ -22,7 +22,7 @@ func (p *parts) buildChallenge(door *admission.Doorkeeper) (_ *challenge.Issuer,
 	opt := challenge.Options{
 		Kind: challenge.Kind(cfg.Kind), Secrets: p.cfg.Token.Secrets(), Tokens: door.Tokens, Spent: p.book.spent, Lead: p.cfg.Token.Lead,
 		PowBits: cfg.PowBits, CalmPerSecond: cfg.PowCalmPerSecond, CalmPerAddr: cfg.PowCalmPerIPPerMinute, PerBuyerPerMinute: cfg.PerBuyerPerMinute,
-		Forges:    func(addr netip.Addr, now time.Time) bool { return door.ByForger.SpentAddr(addr, now) },
+		Forges:    func(addr netip.Addr, now time.Time) bool { return door.ByForger.Spent(admission.AddrKey(addr), now) },
 		WidgetURL: cfg.WidgetURL, Random: rand.Reader,
 		Meter: p.metrics,
 	}

@@ -356,7 +356,7 @@ func (d *Issuer) window(p *seckill.Product, now time.Time) error {
 }
 
 func allow(limit *admission.Limiter, buyer string, now time.Time) error {
-	if ok, wait := limit.Allow(buyer, now); !ok {
+	if ok, wait := limit.Allow(admission.TextKey(buyer), now); !ok {
 		return &seckill.Error{Code: seckill.CodeRateLimited, RetryAfter: int(admission.Seconds(wait))}
 	}
 	return nil

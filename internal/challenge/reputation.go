@@ -64,9 +64,9 @@ func (r *reputation) asked(addr netip.Addr, buyer string, now time.Time) (bits i
 	if r.forges(addr, now) {
 		cost = forgedCost
 	}
-	bits = rise(r.byBuyer.Owe(buyer, 1, now), r.buyerCalm, MaxReputation)
+	bits = rise(r.byBuyer.Owe(admission.TextKey(buyer), 1, now), r.buyerCalm, MaxReputation)
 	if isOneClient(addr) {
-		bits = max(bits, rise(r.byAddr.OweAddr(addr, cost, now), r.addrCalm, MaxReputation))
+		bits = max(bits, rise(r.byAddr.Owe(admission.AddrKey(addr), cost, now), r.addrCalm, MaxReputation))
 	}
 	return bits
 }
@@ -83,7 +83,7 @@ func isOneClient(addr netip.Addr) bool {
 // wrong counts a wrong answer.
 func (r *reputation) wrong(addr netip.Addr, buyer string, now time.Time) {
 	if isOneClient(addr) {
-		r.byAddr.OweAddr(addr, wrongCost, now)
+		r.byAddr.Owe(admission.AddrKey(addr), wrongCost, now)
 	}
-	r.byBuyer.Owe(buyer, wrongCost, now)
+	r.byBuyer.Owe(admission.TextKey(buyer), wrongCost, now)
 }

@@ -115,7 +115,8 @@ func (b *batcher) send(lane *ledger.Lane, open *unheard, batch []*waiter, claims
 		}
 		return false
 	}
-	b.expect(took, result.Free)
+	b.left.Store(result.Free)
+	b.prospect.learn(took, b.within())
 	if b.sale.Hold(b.group.epoch) {
 		b.promised(&step, result.Verdicts, terms)
 		b.sale.Unhold()
@@ -182,15 +183,6 @@ var errVerdicts = errors.New("the ledger did not decide every claim")
 // same claim sent before.
 func (b *batcher) provenFor(w *waiter, empty bool) bool {
 	return empty && b.sale.Empty() || time.Since(w.proven) < proofLife
-}
-
-// expect learns from an answered step what the next claims can expect.
-func (b *batcher) expect(took time.Duration, free int64) {
-	b.left.Store(free)
-	if b.supply != nil {
-		free = b.group.within()
-	}
-	b.prospect.learn(took, free)
 }
 
 // fail ends the group: its lanes are finished. The next claim finds the

@@ -101,7 +101,10 @@ func (b *Book) keep(r *record) {
 	s.mu.Lock()
 	s.kept = append(s.kept, r)
 	s.claims += len(entry.Claims)
-	forgotten := s.trim(b.room)
+	forgotten := 0
+	if s.claims > b.room {
+		forgotten = s.trim(b.room)
+	}
 	s.mu.Unlock()
 	b.count.Add(int64(len(entry.Claims) - forgotten))
 	if forgotten > 0 {

@@ -41,11 +41,11 @@ type Sale struct {
 	ID        uint32
 	catalog   *Catalog
 	terms     atomic.Pointer[seckill.Product]
-	switching sync.Mutex           // between promising in an epoch, and learning of the next
-	calm      atomic.Pointer[calm] // nil unless the product is due for a rebuild
-	empty     flag                 // of which everybody may be told
-	flag      flag                 // by which people are turned away
-	accepted  atomic.Int64
+	switching sync.Mutex                      // between promising in an epoch, and learning of the next
+	calm      atomic.Pointer[calm]            // nil unless the product is due for a rebuild
+	empty     flag                            // of which everybody may be told
+	flag      flag                            // by which people are turned away
+	Accepted  atomic.Int64                    // claims that were accepted here
 	refused   [seckill.CodeCount]atomic.Int64 // by seckill.Code.Index
 	// Encoded is owned by the shop's API: the product as it is sent to shoppers.
 	Encoded atomic.Value
@@ -80,18 +80,16 @@ func (s *Sale) Terms() *seckill.Product { return s.terms.Load() }
 // Shard names a shard of the product at its present epoch.
 func (s *Sale) Shard(index int) ledger.Shard { return ledger.ShardOf(s.Terms(), index) }
 
-// Count counts one answered request; an empty code is an accepted one.
-func (s *Sale) Count(code seckill.Code) {
-	if code == "" {
-		s.accepted.Add(1)
-	} else if i := code.Index(); i >= 0 {
+// CountRefused counts one refused request.
+func (s *Sale) CountRefused(code seckill.Code) {
+	if i := code.Index(); i >= 0 {
 		s.refused[i].Add(1)
 	}
 }
 
 // Requests are this instance's answers by code.
 func (s *Sale) Requests() map[string]int64 {
-	counts := map[string]int64{"accepted": s.accepted.Load()}
+	counts := map[string]int64{"accepted": s.Accepted.Load()}
 	for i, code := range seckill.Codes() {
 		counts[string(code)] = s.refused[i].Load()
 	}

@@ -97,7 +97,7 @@ func TestARefreshKeepsSalesAndReplacesTerms(t *testing.T) {
 	if all := c.All(); len(all) != 2 || all[0].ID != 1 || all[1] != on {
 		t.Fatalf("the catalogue is %v", all)
 	}
-	on.Count("")
+	on.Accepted.Add(1)
 	for name, change := range map[string]func(*seckill.Product){
 		"more is offered":  func(p *seckill.Product) { p.Offered++ },
 		"a new epoch":      func(p *seckill.Product) { p.Epoch++ },
@@ -129,13 +129,13 @@ func TestAnswersAreCountedByCode(t *testing.T) {
 	c := sale.NewCatalog(&shelf{products: []seckill.Product{{ID: 1}}})
 	rig.Must(t, c.Refresh(t.Context()))
 	on := c.Find(1)
-	on.Count("")
+	on.Accepted.Add(1)
 	for i, code := range seckill.Codes() {
 		for range i + 1 {
-			on.Count(code)
+			on.CountRefused(code)
 		}
 	}
-	on.Count("unheard_of")
+	on.CountRefused("unheard_of")
 	got := on.Requests()
 	if len(got) != len(seckill.Codes())+1 || got["accepted"] != 1 {
 		t.Fatalf("requests are %v", got)

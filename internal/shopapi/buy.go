@@ -59,7 +59,7 @@ func (s *Server) buy(ctx *fasthttp.RequestCtx, product uint32) {
 		s.refused(ctx, on, err)
 		return
 	}
-	on.Count("")
+	on.Accepted.Add(1)
 	s.opt.Metrics.Accepted.Inc()
 	ctx.SetStatusCode(fasthttp.StatusAccepted)
 	ctx.Response.Header.SetContentType(contentJSON)
@@ -77,7 +77,7 @@ func (s *Server) buy(ctx *fasthttp.RequestCtx, product uint32) {
 // turnAway answers a claim that a gate refused, which is never a failure of ours.
 // Without a detail of its own it is shared bytes and costs no allocation.
 func (s *Server) turnAway(ctx *fasthttp.RequestCtx, on *sale.Sale, r admission.Refusal) {
-	on.Count(r.Code)
+	on.CountRefused(r.Code)
 	s.opt.Metrics.Refused(r.Code, r.Gate)
 	switch {
 	case r.Code == seckill.CodeRateLimited:
@@ -92,7 +92,7 @@ func (s *Server) turnAway(ctx *fasthttp.RequestCtx, on *sale.Sale, r admission.R
 // refused answers a claim that the purchase stage or the ledger refused.
 func (s *Server) refused(ctx *fasthttp.RequestCtx, on *sale.Sale, err error) {
 	code := seckill.CodeOf(err)
-	on.Count(code)
+	on.CountRefused(code)
 	gate := admission.Gate("")
 	if code == seckill.CodeTooHot {
 		gate = admission.GateQueue

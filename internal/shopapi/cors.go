@@ -25,9 +25,6 @@ type cors []string
 // allow tells the browser whether the page that asks may read the answer. What
 // is not named here the browser keeps from it.
 func (c cors) allow(ctx *fasthttp.RequestCtx) {
-	if len(c) == 0 {
-		return
-	}
 	h := &ctx.Response.Header
 	h.Set("Vary", "Origin")
 	if origin := ctx.Request.Header.Peek("Origin"); c.has(origin) {

@@ -33,7 +33,7 @@ func (s *Server) withinRate(ctx *fasthttp.RequestCtx, route string) bool {
 	case "time", "page", "pageinfo", "openapi": // cost no more than the refusal
 		return true
 	}
-	ok, wait := s.opt.Rates.ByAddr.AllowAddr(s.client(ctx), s.opt.Clock.Now())
+	ok, wait := s.opt.Rates.ByAddr.Allow(admission.AddrKey(s.client(ctx)), s.opt.Clock.Now())
 	if !ok {
 		s.limited(ctx, route, wait)
 	}
@@ -42,7 +42,7 @@ func (s *Server) withinRate(ctx *fasthttp.RequestCtx, route string) bool {
 
 // buyerWithinRate answers 429 to a proven buyer who asks for too much.
 func (s *Server) buyerWithinRate(ctx *fasthttp.RequestCtx, route string, buyer []byte) bool {
-	ok, wait := s.opt.Rates.ByBuyer.AllowBytes(buyer, s.opt.Clock.Now())
+	ok, wait := s.opt.Rates.ByBuyer.Allow(admission.BytesKey(buyer), s.opt.Clock.Now())
 	if !ok {
 		s.limited(ctx, route, wait)
 	}

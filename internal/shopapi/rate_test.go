@@ -141,7 +141,7 @@ func TestABuyersOtherRequestsHaveABudgetOfTheirOwn(t *testing.T) {
 		t.Run(c.method+" "+c.path, func(t *testing.T) {
 			s, _ := hotServer(t)
 			s.opt.Rates.ByBuyer = thin(t)
-			s.opt.Rates.ByBuyer.Allow("ann", s.opt.Clock.Now())
+			s.opt.Rates.ByBuyer.Allow(admission.TextKey("ann"), s.opt.Clock.Now())
 			ctx := hotRequest(t, "ann")
 			ctx.Request.Header.SetMethod(c.method)
 			ctx.Request.SetRequestURI(c.path)
@@ -149,7 +149,7 @@ func TestABuyersOtherRequestsHaveABudgetOfTheirOwn(t *testing.T) {
 			checkLimited(t, ctx)
 			// Purchases are counted apart, and others are not concerned.
 			perform(t, s, hotRequest(t, "ann"), fasthttp.StatusAccepted)
-			if ok, _ := s.opt.Rates.ByBuyer.Allow("bob", s.opt.Clock.Now()); !ok {
+			if ok, _ := s.opt.Rates.ByBuyer.Allow(admission.TextKey("bob"), s.opt.Clock.Now()); !ok {
 				t.Error("bob is limited")
 			}
 		})

@@ -44,8 +44,10 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 		s.other(ctx, string(path))
 		return
 	}
-	if product := purchasedProduct(rest); product != 0 && ctx.IsPost() {
+	if len(s.cors) > 0 {
 		s.cors.allow(ctx)
+	}
+	if product := purchasedProduct(rest); product != 0 && ctx.IsPost() {
 		s.buy(ctx, product)
 		return
 	}
@@ -64,7 +66,6 @@ func purchasedProduct(path []byte) uint32 {
 
 // api routes below /api/v1/, purchases aside.
 func (s *Server) api(ctx *fasthttp.RequestCtx, rest []byte) {
-	s.cors.allow(ctx)
 	if s.preflight(ctx) {
 		return
 	}
