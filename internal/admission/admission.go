@@ -152,7 +152,15 @@ func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
 	if err != nil {
 		return refuse(GateBody, err)
 	}
-	token, err := d.checkToken(s.ID, req, body.token, now)
+	var token auth.TokenID // the claim's idempotency key, where there is a token
+	switch {
+	case len(body.token) > 0:
+		token, err = d.Tokens.Verify(body.token, req.buyer, s.ID, now)
+	case d.TokenRequired:
+		err = errTokenRequired
+	default:
+		err = seckill.CheckKey(string(req.Key))
+	}
 	if err != nil {
 		return refuse(GateToken, err)
 	}
@@ -239,16 +247,4 @@ func (d *Doorkeeper) worthAGate(err error) bool {
 		return true
 	}
 	return false
-}
-
-// checkToken verifies the purchase token and returns its id, which is the
-// claim's idempotency key. Without a token the header's key is checked instead.
-func (d *Doorkeeper) checkToken(product uint32, req *Request, token []byte, now time.Time) (auth.TokenID, error) {
-	switch {
-	case len(token) > 0:
-		return d.Tokens.Verify(token, req.buyer, product, now)
-	case d.TokenRequired:
-		return auth.TokenID{}, errTokenRequired
-	}
-	return auth.TokenID{}, seckill.CheckKey(string(req.Key))
 }

@@ -57,9 +57,6 @@ const (
 	// ways entries of 16 bytes are two cache lines, and enough choice that a
 	// table filled to three quarters seldom has to forget a key that counts.
 	ways = 8
-	// stripes is the number of locks. With a few dozen cores two decisions
-	// seldom meet on one of 256.
-	stripes = 256
 )
 
 // Options say how often a key may come.
@@ -93,21 +90,18 @@ type Limiter struct {
 	// interval is the nanoseconds between two events at this instance's share.
 	interval atomic.Int64
 	sets     []set // a power of two
-	locks    [stripes]paddedMutex
 }
 
-type set [ways]entry
+// set is the entries in which a key may stand.
+type set struct {
+	sync.Mutex
+	entries [ways]entry
+}
 
 // entry is empty when its hash is 0. tat is in Unix nanoseconds.
 type entry struct {
 	hash uint64
 	tat  int64
-}
-
-// paddedMutex has a cache line of its own, so that neighbours do not contend.
-type paddedMutex struct {
-	sync.Mutex
-	_ [56]byte
 }
 
 // New makes a limiter that has the whole rate to itself.
@@ -163,8 +157,10 @@ func (l *Limiter) Allow(key uint64, now time.Time) (ok bool, retryAfter time.Dur
 	}
 	at, interval := now.UnixNano(), l.interval.Load()
 	tolerance := max(l.depth-interval, 0) // a key that has rested passes, however thin the share is
-	e, lock := l.entry(key)
-	defer lock.Unlock()
+	s := l.set(key)
+	s.Lock()
+	defer s.Unlock()
+	e := s.find(key)
 
 	// A TAT further ahead than any decision leaves it means that the clock was
 	// set back: the key then waits one interval instead of the whole step.
@@ -184,11 +180,12 @@ func (l *Limiter) Spent(key uint64, now time.Time) bool {
 	}
 	at, interval := now.UnixNano(), l.interval.Load()
 	tolerance := max(l.depth-interval, 0)
-	s, lock := l.lock(key)
-	defer lock.Unlock()
-	for i := range s {
-		if s[i].hash == key {
-			return min(s[i].tat, at+tolerance+interval)-tolerance > at
+	s := l.set(key)
+	s.Lock()
+	defer s.Unlock()
+	for i := range s.entries {
+		if e := &s.entries[i]; e.hash == key {
+			return min(e.tat, at+tolerance+interval)-tolerance > at
 		}
 	}
 	return false
@@ -203,8 +200,10 @@ func (l *Limiter) Owe(key uint64, n int, now time.Time) float64 {
 		return 0
 	}
 	at := now.UnixNano()
-	e, lock := l.entry(key)
-	defer lock.Unlock()
+	s := l.set(key)
+	s.Lock()
+	defer s.Unlock()
+	e := s.find(key)
 	e.tat = min(max(e.tat, at)+int64(n)*l.interval.Load(), at+l.depth)
 	return float64(e.tat-at) / float64(l.whole)
 }
@@ -245,29 +244,23 @@ func Seconds(wait time.Duration) int64 {
 
 func (l *Limiter) off() bool { return l == nil || l.whole == 0 }
 
-// lock is the set of a key, locked. The set comes from the high half of the
-// hash, and an entry is told by all 64 bits.
-func (l *Limiter) lock(hash uint64) (*set, *paddedMutex) {
-	index := (hash >> 32) & uint64(len(l.sets)-1)
-	lock := &l.locks[index%stripes]
-	lock.Lock()
-	return &l.sets[index], lock
-}
+// set is where a key may stand. It comes from the high half of the hash, and an
+// entry is told by all 64 bits.
+func (l *Limiter) set(key uint64) *set { return &l.sets[key>>32&uint64(len(l.sets)-1)] }
 
-// entry is the entry of a key, locked; a new key takes the one with the lowest TAT.
-// Empty entries have TAT 0, lower than any instant of this century.
-func (l *Limiter) entry(key uint64) (*entry, *paddedMutex) {
-	s, lock := l.lock(key)
-	lowest := &s[0]
-	for i := range s {
-		e := &s[i]
+// find is the entry of a key; a new key takes the one with the lowest TAT. Empty
+// entries have TAT 0, lower than any instant of this century.
+func (s *set) find(key uint64) *entry {
+	lowest := &s.entries[0]
+	for i := range s.entries {
+		e := &s.entries[i]
 		if e.hash == key {
-			return e, lock
+			return e
 		}
 		if e.tat < lowest.tat {
 			lowest = e
 		}
 	}
 	*lowest = entry{hash: key}
-	return lowest, lock
+	return lowest
 }

@@ -101,7 +101,13 @@ func (b *batcher) send(lane *ledger.Lane, open *unheard, batch []*waiter, claims
 	if err == nil && len(result.Verdicts) != len(batch) {
 		err = errVerdicts
 	}
-	b.learn(batch, result.Verdicts, err)
+	// Buyers whom the ledger may remember are known here before the call ends, and
+	// before the sold-out flag is raised: the flag spares whom we know.
+	for i, w := range batch {
+		if sale.Unsettled(err) || err == nil && result.Verdicts[i].Code != ledger.VerdictSoldOut {
+			b.stage.opt.Memory.Learn(b.shard.Group, w.claim.Buyer)
+		}
+	}
 	b.sale.End(call)
 	b.stage.opt.Figures.ReserveClaims.Observe(float64(len(batch)))
 	b.stage.opt.Figures.ReserveSeconds.Observe(took.Seconds())
@@ -116,7 +122,11 @@ func (b *batcher) send(lane *ledger.Lane, open *unheard, batch []*waiter, claims
 		return false
 	}
 	b.left.Store(result.Free)
-	b.prospect.learn(took, b.within())
+	free := result.Free
+	if b.supply != nil {
+		free = b.group.within()
+	}
+	b.prospect.learn(took, free)
 	if b.sale.Hold(b.group.epoch) {
 		b.promised(&step, result.Verdicts, terms)
 		b.sale.Unhold()
@@ -133,17 +143,6 @@ func (b *batcher) send(lane *ledger.Lane, open *unheard, batch []*waiter, claims
 	// A call that the lane gave up on may still hang and read the claims, even
 	// where asking told its result.
 	return took < b.stage.callTimeout
-}
-
-// learn remembers the buyers whom the ledger may remember of a step. It does so
-// before the call ends, and before anybody makes of its answer that all is sold:
-// a raised flag spares whom we know.
-func (b *batcher) learn(batch []*waiter, verdicts []ledger.Verdict, err error) {
-	for i, w := range batch {
-		if sale.Unsettled(err) || err == nil && verdicts[i].Code != ledger.VerdictSoldOut {
-			b.stage.opt.Memory.Learn(b.shard.Group, w.claim.Buyer)
-		}
-	}
 }
 
 // answer tells the claims of a step what the ledger has decided, or has them wait
@@ -166,7 +165,7 @@ func (b *batcher) answer(batch []*waiter, result *ledger.Result, asked time.Time
 		case verdict.Code == ledger.VerdictUndecided:
 			w.refuse(b.stage.tooHot(TooHotMarks))
 		default:
-			w.answer(verdict, seckill.OrderQueued)
+			w.tell(answerOf(verdict, seckill.OrderQueued))
 		}
 	}
 	if accepted != nil {
@@ -195,24 +194,24 @@ func (b *batcher) fail(err error) {
 	b.stage.opt.Recoverer.RequestRecovery(b.shard.Product, err)
 }
 
-// answer tells the claimant a verdict, and where an order of it stands.
-func (w *waiter) answer(v *ledger.Verdict, stands seckill.OrderStatus) {
+// answerOf turns a verdict into what the claimant is told; stands is how far an order
+// of it is.
+func answerOf(v *ledger.Verdict, stands seckill.OrderStatus) (Bought, error) {
 	switch v.Code {
 	case ledger.VerdictAccepted, ledger.VerdictRepeated:
-		w.tell(Bought{v.OrderNo, stands}, nil)
+		return Bought{v.OrderNo, stands}, nil
 	case ledger.VerdictSoldOut:
-		w.refuse(errSoldOut)
+		return Bought{}, errSoldOut
 	case ledger.VerdictOverLimit:
-		w.refuse(&seckill.Error{Code: seckill.CodeAlreadyPurchased, OrderNos: v.Held})
+		return Bought{}, &seckill.Error{Code: seckill.CodeAlreadyPurchased, OrderNos: v.Held}
 	case ledger.VerdictPaused:
-		w.refuse(errPaused)
+		return Bought{}, errPaused
 	case ledger.VerdictEnded:
-		w.refuse(errEnded)
+		return Bought{}, errEnded
 	case ledger.VerdictRefused:
-		w.refuse(errReturned)
-	default:
-		w.refuse(errors.New("ledger gave an unknown verdict"))
+		return Bought{}, errReturned
 	}
+	return Bought{}, errors.New("ledger gave an unknown verdict")
 }
 
 func (w *waiter) refuse(refusal error) { w.tell(Bought{}, refusal) }

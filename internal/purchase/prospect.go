@@ -102,15 +102,12 @@ func (p *prospect) learn(took time.Duration, left int64) {
 }
 
 // within is all that may be sold to the claims of a shard, as far as this
-// instance knows: what is free there and, where units can come from other shards,
-// on those. Units in transit are in none of them; stockSlack has room for those.
-func (b *batcher) within() int64 {
-	if b.supply == nil {
-		return b.left.Load()
-	}
+// instance knows: what is free there and on the other shards. Units in transit
+// are in none of them; stockSlack has room for those.
+func (g *group) within() int64 {
 	total := int64(0)
-	for _, other := range b.group.batchers {
-		left := other.left.Load()
+	for _, b := range g.batchers {
+		left := b.left.Load()
 		if left == unknown {
 			return unknown
 		}

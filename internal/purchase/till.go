@@ -189,7 +189,7 @@ func (t *till) answer(asked time.Time, batch []*waiter, result *store.SellResult
 		t.sale.RaiseSoldOut(asked)
 	}
 	for i, w := range batch {
-		w.answer(&result.Verdicts[i].Verdict, result.Verdicts[i].Status)
+		w.tell(answerOf(&result.Verdicts[i].Verdict, result.Verdicts[i].Status))
 	}
 }
 

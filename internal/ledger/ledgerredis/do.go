@@ -24,7 +24,7 @@ func (l *Ledger) Do(ctx context.Context, req ledger.Request) (ledger.Reply, erro
 	if err != nil {
 		return ledger.Reply{}, notExecuted(err)
 	}
-	message, err := l.call.runReplicated(ctx, s, keys, args)
+	message, err := l.call.run(ctx, s, keys, args, l.call.replicas > 0)
 	if err != nil && !isDamage(err) {
 		return ledger.Reply{}, fmt.Errorf("call the ledger: %w", err)
 	}
