@@ -37,7 +37,7 @@ import (
 // half is still used up by half.
 
 const (
-	// DefaultCapacity is the number of keys remembered at once: 2 MiB.
+	// DefaultCapacity is the number of keys remembered at once: 2.1 MiB.
 	DefaultCapacity = 1 << 17
 	// MaxCapacity keeps a typing error from taking the machine's memory (1 GiB).
 	MaxCapacity = 1 << 26
@@ -54,7 +54,7 @@ const (
 	// MaxShares bounds the number of instances that are believed in.
 	MaxShares = 1 << 16
 
-	// ways entries of 16 bytes are two cache lines, and enough choice that a
+	// ways entries of 16 bytes fill two cache lines, and are enough choice that a
 	// table filled to three quarters seldom has to forget a key that counts.
 	ways = 8
 )
