@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	queueMost = 100
+	maxQueued = 100
 	// quiet is the time in which the same alert is not sent again.
 	quiet       = time.Minute
 	sendTimeout = 5 * time.Second
 	sendTries   = 3
 	retryPause  = 2 * time.Second
-	knownMost   = 1000
+	maxKnown    = 1000
 )
 
 // Alert is a condition that an operator has to handle.
@@ -62,7 +62,7 @@ func New(url string, log *slog.Logger, count func(kind Kind)) *Alerter {
 			// counts as a failure.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		queue: make(chan Alert, queueMost), last: make(map[string]time.Time),
+		queue: make(chan Alert, maxQueued), last: make(map[string]time.Time),
 	}
 }
 
@@ -131,7 +131,7 @@ func (a *Alerter) repeated(key string, now time.Time) bool {
 	if at, ok := a.last[key]; ok && now.Sub(at) < quiet {
 		return true
 	}
-	if len(a.last) >= knownMost {
+	if len(a.last) >= maxKnown {
 		clear(a.last)
 	}
 	a.last[key] = now

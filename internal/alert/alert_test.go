@@ -181,10 +181,10 @@ func TestWebhook_AddressIsNotLogged(t *testing.T) {
 
 func TestRaise_NeverBlocksAndMemoryIsBounded(t *testing.T) {
 	a := New("http://hook.example/", slog.New(slog.DiscardHandler), func(Kind) {})
-	for i := range 3 * knownMost { // no goroutine sends
+	for i := range 3 * maxKnown { // no goroutine sends
 		a.Raise(Kind{Label: fmt.Sprint("kind ", i)}, 0, nil)
 	}
-	if len(a.queue) != queueMost || len(a.last) > knownMost {
+	if len(a.queue) != maxQueued || len(a.last) > maxKnown {
 		t.Errorf("%d wait, %d are remembered", len(a.queue), len(a.last))
 	}
 }

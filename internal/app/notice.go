@@ -44,7 +44,7 @@ func ask(to chan struct{}) {
 }
 
 // alone reports whether there is nobody to tell.
-func (p *parts) alone() bool { return p.board == notify.Nobody{} }
+func (p *parts) alone() bool { return p.board == notify.NoBoard{} }
 
 // tellOthers has the parts post what other instances should know at once.
 func (p *parts) tellOthers() {

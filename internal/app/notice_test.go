@@ -136,7 +136,7 @@ func (c catalogue) CurrentProducts(context.Context) ([]seckill.Product, error) {
 func listeners(t *testing.T, publish func(barrier uint64)) (p *parts, async, taken, direct *sale.Sale) {
 	t.Helper()
 	p = &parts{
-		log: slog.New(slog.DiscardHandler), hearing: newHearing(), memory: sale.NewMemory(), board: notify.Nobody{}, clock: sale.NewClock(nil, nil),
+		log: slog.New(slog.DiscardHandler), hearing: newHearing(), memory: sale.NewMemory(), board: notify.NoBoard{}, clock: sale.NewClock(nil, nil),
 	}
 	p.book.fence = func(_ context.Context, barrier uint64) (int, bool, error) { publish(barrier); return 1, false, nil }
 	p.catalog = sale.NewCatalog(catalogue{

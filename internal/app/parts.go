@@ -126,7 +126,7 @@ type parts struct {
 // circle (a cancelled order wakes the releaser) meet in signals.
 func build(ctx context.Context, cfg *config.Config, opt Options, shopURL func() string, stopStreams <-chan struct{}) (*parts, error) {
 	p := &parts{
-		cfg: cfg, log: opt.Logger, complaints: alert.NewThrottledLog(opt.Logger, time.Now), name: instanceName(), patience: reachDeadline, board: notify.Nobody{},
+		cfg: cfg, log: opt.Logger, complaints: alert.NewThrottledLog(opt.Logger, time.Now), name: instanceName(), patience: reachDeadline, board: notify.NoBoard{},
 		isShop: slices.Contains(opt.Roles, RoleShop), signals: newSignals(), hearing: newHearing(), rebuilds: newRebuilds(),
 	}
 	p.shops.Store(1)

@@ -20,7 +20,7 @@ func (p *parts) buildPromises() {
 			}
 			return s.Terms()
 		},
-		Journal: p.journal, Ledger: p.ledger, OnMissing: p.promisesMissing, Most: p.mostPromises(),
+		Journal: p.journal, Ledger: p.ledger, OnMissing: p.promisesMissing, MaxPromises: p.mostPromises(),
 		ExpireAfter: p.cfg.Order.ExpireAfter, Logger: p.log,
 		OnForgotten: func(n int) { p.metrics.Forgotten.Add(float64(n)) },
 		OnReoffered: func(result recovery.Result, n int) {

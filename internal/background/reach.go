@@ -7,15 +7,15 @@ import (
 
 // Timeout of one connection attempt, and bounds of the pause between attempts.
 const (
-	openWithin = 10 * time.Second
-	openLeast  = 500 * time.Millisecond
-	openMost   = 10 * time.Second
+	openWithin   = 10 * time.Second
+	minOpenPause = 500 * time.Millisecond
+	maxOpenPause = 10 * time.Second
 )
 
 // Reach connects to a broker, and repeats until it succeeds. ok is false if ctx
 // ended first.
 func Reach[T any](ctx context.Context, open func(context.Context) (T, error), failed func(error)) (opened T, ok bool) {
-	for wait := openLeast; ctx.Err() == nil; wait = min(2*wait, openMost) {
+	for wait := minOpenPause; ctx.Err() == nil; wait = min(2*wait, maxOpenPause) {
 		opening, cancel := context.WithTimeout(ctx, openWithin)
 		opened, err := open(opening)
 		cancel()

@@ -6,9 +6,9 @@ import (
 )
 
 const (
-	// exceptMost bounds the keys that a list leaves out. Above it the round
+	// maxExcept bounds the keys that a list leaves out. Above it the round
 	// ends: so many failures have a common cause.
-	exceptMost = 500
+	maxExcept = 500
 	// retryAtOnce is how many postponed keys are tried together. Each may fill
 	// a page, and the pages come one after the other.
 	retryAtOnce = 4
@@ -42,14 +42,14 @@ type Work[K comparable, T any] struct {
 // answer. It continues after errors, and returns all of them.
 func (w Work[K, T]) Round(ctx context.Context) error {
 	postponed := w.Postponed.all()
-	if len(postponed) > exceptMost {
-		for _, key := range postponed[:len(postponed)-exceptMost] {
+	if len(postponed) > maxExcept {
+		for _, key := range postponed[:len(postponed)-maxExcept] {
 			w.Postponed.take(key)
 		}
-		postponed = postponed[len(postponed)-exceptMost:]
+		postponed = postponed[len(postponed)-maxExcept:]
 	}
 	left := w.pass(ctx, postponed)
-	for len(postponed) > 0 && left != unknown && ctx.Err() == nil && len(w.failed) < exceptMost {
+	for len(postponed) > 0 && left != unknown && ctx.Err() == nil && len(w.failed) < maxExcept {
 		batch := postponed[:min(retryAtOnce, len(postponed))]
 		postponed = postponed[len(batch):]
 		left = w.pass(ctx, postponed)
@@ -94,7 +94,7 @@ func (w *Work[K, T]) pass(ctx context.Context, except []K) rest {
 		switch {
 		case len(due) < w.Limit:
 			return nothing
-		case !(w.All || failed), len(w.failed) >= exceptMost, ctx.Err() != nil:
+		case !(w.All || failed), len(w.failed) >= maxExcept, ctx.Err() != nil:
 			return more
 		}
 	}

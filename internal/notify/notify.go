@@ -67,14 +67,14 @@ type Stats struct {
 	Dropped int64 // not sent: no room, or no connection
 }
 
-// Nobody is the board of an instance without others.
-type Nobody struct{}
+// NoBoard is the board of an instance without others.
+type NoBoard struct{}
 
 // Post drops the notice.
-func (Nobody) Post(Notice) {}
+func (NoBoard) Post(Notice) {}
 
 // Run waits for the end of ctx.
-func (Nobody) Run(ctx context.Context, _ func(Notice), _, _ func()) { <-ctx.Done() }
+func (NoBoard) Run(ctx context.Context, _ func(Notice), _, _ func()) { <-ctx.Done() }
 
 // Stats returns zeros.
-func (Nobody) Stats() Stats { return Stats{} }
+func (NoBoard) Stats() Stats { return Stats{} }

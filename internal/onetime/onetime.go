@@ -22,7 +22,6 @@ const MinLife = time.Second
 // After an error the use may or may not be remembered. The caller must refuse
 // the request, with the code of the error or with busy. All instances that
 // share a register agree. A register in memory forgets with its process.
-// with its process.
 type Register interface {
 	// Spend uses an id until an instant. Of all calls until then, exactly one
 	// is first.

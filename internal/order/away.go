@@ -70,7 +70,7 @@ var (
 //   - The ledger was set back, and no call of a lane has noticed it yet.
 //
 // Both last a moment, unless the worker that has to acknowledge cannot reach
-// the store either. While the store is away from everyone, nobody can have
+// the store either. If the store is away from all processes, no process can have
 // changed the order since then.
 func (d *Orders) waitingOnly(ctx context.Context, buyer string, no seckill.OrderNo) (seckill.Order, error) {
 	s := d.Catalog.Find(no.ProductID())

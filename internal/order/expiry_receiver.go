@@ -15,24 +15,24 @@ const (
 	// receivers is how many goroutines expire orders. The store locks one
 	// product at a time, so more would only wait.
 	receivers = 2
-	// receiveMost and receiveFor bound one receive: its messages and its time.
-	receiveMost = 32
-	receiveFor  = 20 * time.Second
-	// expireMost bounds the orders of one call to the store, unless one message
+	// maxReceive and receiveFor bound one receive: its messages and its time.
+	maxReceive = 32
+	receiveFor = 20 * time.Second
+	// maxExpire bounds the orders of one call to the store, unless one message
 	// alone has more.
-	expireMost = 500
-	// earlyMost bounds the messages that wait here until they are due, and
+	maxExpire = 500
+	// maxEarly bounds the messages that wait here until they are due, and
 	// earlyBy their time. Others go back to the broker.
-	earlyMost = 256
-	earlyBy   = 10 * time.Second
+	maxEarly = 256
+	earlyBy  = 10 * time.Second
 	// storeWithin bounds the calls to the store for one batch. settleWithin
 	// bounds one call that settles messages.
 	storeWithin  = 10 * time.Second
 	settleWithin = 5 * time.Second
 	// The wait after a failure of the store or the broker. It doubles with each
 	// failure.
-	retryLeast = 250 * time.Millisecond
-	retryMost  = 5 * time.Second
+	minRetry = 250 * time.Millisecond
+	maxRetry = 5 * time.Second
 )
 
 // parcel is a message and its decoded content.
@@ -80,7 +80,7 @@ func (r *receiver) receive(ctx context.Context) {
 	}
 	bounded, cancel := context.WithTimeout(ctx, max(wait, 0))
 	defer cancel()
-	messages, err := r.broker().Receive(bounded, receiveMost)
+	messages, err := r.broker().Receive(bounded, maxReceive)
 	if err != nil && bounded.Err() == nil {
 		r.failed(ctx, &r.brokerRetry, "receive of expiry messages failed; it is tried again", err)
 		return
@@ -96,7 +96,7 @@ func (r *receiver) failed(ctx context.Context, retry *time.Duration, what string
 	if *retry == 0 {
 		r.opt.Logger.Warn(what, "error", err)
 	}
-	*retry = min(max(2**retry, retryLeast), retryMost)
+	*retry = min(max(2**retry, minRetry), maxRetry)
 	_ = background.Pause(ctx, *retry)
 }
 
@@ -113,7 +113,7 @@ func (r *receiver) accept(message carrier.Delivery) {
 		return
 	}
 	p := parcel{message, expiry}
-	if len(r.waiting) >= earlyMost || expiry.Due.Sub(r.opt.Now()) > earlyBy {
+	if len(r.waiting) >= maxEarly || expiry.Due.Sub(r.opt.Now()) > earlyBy {
 		r.again([]parcel{p})
 		return
 	}
@@ -125,7 +125,7 @@ func (r *receiver) ripe(now time.Time) (batch []parcel) {
 	orders := 0
 	r.waiting = slices.DeleteFunc(r.waiting, func(p parcel) bool {
 		n := len(p.expiry.Orders)
-		if p.expiry.Due.After(now) || orders > 0 && orders+n > expireMost {
+		if p.expiry.Due.After(now) || orders > 0 && orders+n > maxExpire {
 			return false
 		}
 		orders += n

@@ -20,8 +20,8 @@ import (
 // cancel the orders that are still unpaid, so their units are for sale again at once.
 //
 // The scan of the store (Expirer) stays the safety net. It expires orders that were
-// not scheduled, and those whose message is lost or late. So nothing here holds up a
-// worker: a message that cannot be published is dropped.
+// not scheduled, and those whose message is lost or late. So no worker waits here:
+// a message that cannot be published is dropped.
 
 const (
 	// ExpiryGrace is the delay of a message after the end of the time to pay.
@@ -29,11 +29,11 @@ const (
 	// the worker. A longer delay would leave the orders to the scan, which runs
 	// every second.
 	ExpiryGrace = 250 * time.Millisecond
-	// messageMost bounds the orders of one message: one transaction of the store.
-	messageMost = 500
-	// queueMost bounds the messages that wait to be published: 8 MB of order
+	// maxMessageOrders bounds the orders of one message: one transaction of the store.
+	maxMessageOrders = 500
+	// maxQueued bounds the messages that wait to be published: 8 MB of order
 	// numbers.
-	queueMost = 1024
+	maxQueued = 1024
 	// publishers is how many messages are published at the same time.
 	publishers = 4
 	// publishWithin bounds a publish. After it the message is dropped.
@@ -100,13 +100,13 @@ type ExpiryScheduler struct {
 
 // NewExpiryScheduler makes a scheduler. Run it once.
 func NewExpiryScheduler(opt ExpiryOptions) *ExpiryScheduler {
-	return &ExpiryScheduler{opt: opt, complaints: alert.NewThrottledLog(opt.Logger, opt.Now), queue: make(chan carrier.Expiry, queueMost)}
+	return &ExpiryScheduler{opt: opt, complaints: alert.NewThrottledLog(opt.Logger, opt.Now), queue: make(chan carrier.Expiry, maxQueued)}
 }
 
 // Schedule expires orders of a product when their time to pay has passed. It
 // never blocks: if the queue is full, the message is dropped.
 func (s *ExpiryScheduler) Schedule(product uint32, orders []seckill.OrderNo, payBefore time.Time) {
-	for some := range slices.Chunk(orders, messageMost) {
+	for some := range slices.Chunk(orders, maxMessageOrders) {
 		select {
 		case s.queue <- carrier.Expiry{ProductID: product, Due: payBefore.Add(ExpiryGrace), Orders: some}:
 		default:

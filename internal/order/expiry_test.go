@@ -27,7 +27,7 @@ func TestScheduler_MessageExpiresUnpaidOrdersWhenDue(t *testing.T) {
 	s.scheduler.Schedule(s.product.ID, nos, payBefore)
 	rig.Until(t, "the message is settled", func() bool { return s.count(order.Settled) == 1 })
 	if n := s.cancelled(t, nos[1:]); n != 4 || s.seen() != 4 {
-		t.Errorf("%d orders expired, %d were told of, want 4", n, s.seen())
+		t.Errorf("%d orders expired, OnExpired got %d, want 4", n, s.seen())
 	}
 	if got := s.Status(t, nos[0]); got != seckill.OrderPaid {
 		t.Errorf("the paid order is %s", got)

@@ -117,7 +117,7 @@ func TestLedgerAway_StoredOrdersAreShownAndOthersAreBusy(t *testing.T) {
 			} {
 				inTime(t, what, func() error { rig.Refused(t, read(), seckill.CodeBusy); return nil })
 			}
-			inTime(t, "who has one", func() error {
+			inTime(t, "the stored order", func() error {
 				o, err := d.Find(t.Context(), "bob", stored)
 				if err == nil && o.OrderNo != stored {
 					t.Errorf("found %+v", o)
@@ -149,7 +149,7 @@ func TestStoreAway_WaitingOrdersAreShownAndOthersAreBusy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			outage()
 			defer d.Rig.Store.Heal()
-			inTime(t, "who waits", func() error {
+			inTime(t, "the waiting order", func() error {
 				o, err := d.Find(t.Context(), "bob", waiting)
 				if err == nil && (o.OrderNo != waiting || o.Status != seckill.OrderQueued) {
 					t.Errorf("found %+v", o)

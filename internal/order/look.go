@@ -13,10 +13,10 @@ var (
 	errWaits   = seckill.Errorf(seckill.CodeBusy, "the order is still queued; ask again")
 )
 
-// searchedMost is how many entries of each stream a search reads: about 40,000
+// maxSearched is how many entries of each stream a search reads: about 40,000
 // orders at twenty claims each. A stream may have many more, and a search must
 // not load a ledger whose workers are far behind.
-const searchedMost = 2048
+const maxSearched = 2048
 
 // Look reads an order for the operator, who does not know its buyer: from the
 // store, the retry ladder, or the searched part of the queue. If it is in none
@@ -69,7 +69,7 @@ func (d *Orders) search(ctx context.Context, no seckill.OrderNo) (seckill.Order,
 	ctx, cancel := withFirstShare(ctx)
 	defer cancel()
 	// If the search fails, nothing more is known than before.
-	if entry, found, _ := d.Queue.Find(ctx, no.ProductID(), no, searchedMost); found {
+	if entry, found, _ := d.Queue.Find(ctx, no.ProductID(), no, maxSearched); found {
 		return store.Items(&entry)[0].Order(), nil
 	}
 	return seckill.Order{}, err

@@ -210,7 +210,7 @@ func TestSearch_FindsQueuedOrdersOfABuyer(t *testing.T) {
 		"a buyer and a reference": {store.OrderFilter{Buyer: "bob", Ref: "cart-2"}, []seckill.OrderNo{waiting.OrderNo}},
 		"a buyer and no such one": {store.OrderFilter{Buyer: "bob", Ref: "cart-3"}, nil},
 		"a buyer and a status":    {store.OrderFilter{Buyer: "bob", Status: &pending}, []seckill.OrderNo{stored}},
-		"nobody":                  {store.OrderFilter{Buyer: "carl"}, nil},
+		"a buyer without orders":  {store.OrderFilter{Buyer: "carl"}, nil},
 		"everybody":               {store.OrderFilter{}, []seckill.OrderNo{stored}},
 	} {
 		c.filter.Limit = 10

@@ -31,10 +31,10 @@ const (
 	// often the marks of a shard are counted before there is no result.
 	auditBudget = 40 * time.Second
 	auditTries  = 4
-	// findingsMost bounds the findings of one kind in a report.
-	findingsMost = 20
-	// repairMost bounds the repairs of one kind in a run.
-	repairMost = 1000
+	// maxFindings bounds the findings of one kind in a report.
+	maxFindings = 20
+	// maxRepairs bounds the repairs of one kind in a run.
+	maxRepairs = 1000
 )
 
 // Store is the part of the store that a reconciler uses.
@@ -175,11 +175,11 @@ func (r *Reconciler) checkRows(ctx context.Context, c *cut, report *api.Report) 
 		find    func() ([]store.Finding, error)
 	}{
 		{"I6", func() ([]store.Finding, error) {
-			return r.Store.CheckStockLog(ctx, report.ProductID, findingsMost)
+			return r.Store.CheckStockLog(ctx, report.ProductID, maxFindings)
 		}},
 		{"I1", func() ([]store.Finding, error) { return r.Store.CheckTally(ctx, report.ProductID) }},
-		{"I3", func() ([]store.Finding, error) { return r.Store.CheckBuyers(ctx, group, findingsMost) }},
-		{"I8", func() ([]store.Finding, error) { return r.Store.CheckMoney(ctx, report.ProductID, findingsMost) }},
+		{"I3", func() ([]store.Finding, error) { return r.Store.CheckBuyers(ctx, group, maxFindings) }},
+		{"I8", func() ([]store.Finding, error) { return r.Store.CheckMoney(ctx, report.ProductID, maxFindings) }},
 	} {
 		findings, err := check.find()
 		if err != nil {

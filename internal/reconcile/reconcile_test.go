@@ -146,7 +146,7 @@ func TestRun_FindsDriftInEveryPlace(t *testing.T) {
 		"an order without a mark": {func(_ *testing.T, o *reconcileRig) {
 			o.Rig.Ledger.Lie(func(f *ledger.Figures) { f.Marked--; f.Available++ })
 		}, "I3"},
-		"units sent that nobody received": {func(_ *testing.T, o *reconcileRig) {
+		"units sent and not received": {func(_ *testing.T, o *reconcileRig) {
 			o.Rig.Ledger.Lie(func(f *ledger.Figures) { f.Sent++; f.Available-- })
 		}, "I5"},
 		"a limit that is not the product's": {func(_ *testing.T, o *reconcileRig) {
@@ -161,7 +161,7 @@ func TestRun_FindsDriftInEveryPlace(t *testing.T) {
 		"an order that lost its row": {func(t *testing.T, o *reconcileRig) {
 			o.Exec(t, `DELETE FROM tb_seckill_order WHERE user_id = CAST('d' AS BLOB)`)
 		}, "I1 I3"},
-		"a buyer record that says less": {func(t *testing.T, o *reconcileRig) {
+		"a buyer record that is too low": {func(t *testing.T, o *reconcileRig) {
 			o.Exec(t, `DELETE FROM tb_user_seckill WHERE user_id = CAST('d' AS BLOB)`)
 		}, "I3"},
 		"a stock log with a gap": {func(t *testing.T, o *reconcileRig) {

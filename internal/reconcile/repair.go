@@ -41,7 +41,7 @@ func (r *Reconciler) repair(ctx context.Context, product uint32, report api.Repo
 		if err != nil {
 			return done, err
 		}
-		n, err := r.Store.RepairBuyers(ctx, figures.Product.Group, repairMost, who)
+		n, err := r.Store.RepairBuyers(ctx, figures.Product.Group, maxRepairs, who)
 		if err != nil {
 			return done, err
 		}
@@ -50,7 +50,7 @@ func (r *Reconciler) repair(ctx context.Context, product uint32, report api.Repo
 		}
 	}
 	if may == mend && broken(report, "I8") > 0 {
-		n, err := r.Store.RetryRefunds(ctx, product, repairMost, who)
+		n, err := r.Store.RetryRefunds(ctx, product, maxRepairs, who)
 		if err != nil {
 			return done, err
 		}

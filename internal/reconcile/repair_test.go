@@ -98,7 +98,7 @@ func TestRepair_LeavesTheRestToAnOperator(t *testing.T) {
 			`DELETE FROM tb_user_seckill WHERE user_id = CAST('d' AS BLOB)`,
 			`UPDATE tb_seckill_product SET stock = stock + 1 WHERE id = 1`,
 		}, "I1 I3 I6"},
-		"an order that is said to be refunded": {[]string{
+		"an order that is marked as refunded by hand": {[]string{
 			`UPDATE tb_seckill_order SET status = 4 WHERE status = 1`,
 			`UPDATE tb_seckill_product SET stock = stock + 1 WHERE id = 1`,
 		}, "I1 I3 I6 I8"},
@@ -195,7 +195,7 @@ func TestRebuild_OnlyALedgerAtFault(t *testing.T) {
 	}{
 		"a unit is free again":        {func(f *ledger.Figures) { f.Marked--; f.Available++ }, true},
 		"a unit too many is free":     {func(f *ledger.Figures) { f.Available++ }, true},
-		"an order that nobody stored": {func(f *ledger.Figures) { f.Marked++; f.Available-- }, false},
+		"an order that is not stored": {func(f *ledger.Figures) { f.Marked++; f.Available-- }, false},
 		"nothing":                     {func(*ledger.Figures) {}, false},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -15,9 +15,9 @@ import (
 // book writes them before the rebuild, or adopts them after it.
 
 const (
-	// DefaultMost is how many promises an instance remembers: about 50 MB at
+	// DefaultPromises is how many promises an instance remembers: about 50 MB at
 	// 200 bytes each, or twenty seconds at 10,000 a second without a worker.
-	DefaultMost = 1 << 18
+	DefaultPromises = 1 << 18
 	// stripes divides the lock, so that batchers of many shards do not wait for
 	// each other.
 	stripes = 16
@@ -60,8 +60,8 @@ type record struct {
 
 // NewBook makes an empty book.
 func NewBook(opt BookOptions) *Book {
-	if opt.Most <= 0 {
-		opt.Most = DefaultMost
+	if opt.MaxPromises <= 0 {
+		opt.MaxPromises = DefaultPromises
 	}
 	if opt.Now == nil {
 		opt.Now = time.Now
@@ -69,7 +69,7 @@ func NewBook(opt BookOptions) *Book {
 	if opt.Terms == nil {
 		opt.Terms = func(uint32) *seckill.Product { return nil }
 	}
-	b := &Book{opt: opt, room: opt.Most / stripes, hand: make(chan struct{}, 1)}
+	b := &Book{opt: opt, room: opt.MaxPromises / stripes, hand: make(chan struct{}, 1)}
 	if opt.Journal != nil {
 		b.room = math.MaxInt
 	}

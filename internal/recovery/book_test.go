@@ -12,7 +12,7 @@ import (
 
 func TestRemember_FullBookForgetsTheOldest(t *testing.T) {
 	const most = 160 // ten in each of its stripes
-	m := newBookRig(t, func(o *recovery.BookOptions) { o.Most = most })
+	m := newBookRig(t, func(o *recovery.BookOptions) { o.MaxPromises = most })
 	p := m.Open(t, 1, 10_000)
 	var all sync.WaitGroup
 	for i := range 4 {
@@ -44,7 +44,7 @@ func TestRemember_BookIsBoundedDuringARound(t *testing.T) {
 	const most = 160
 	slow := &slowStore{}
 	m := newBookRig(t, func(o *recovery.BookOptions) {
-		o.Most = most
+		o.MaxPromises = most
 		slow.BookStore, o.Store = o.Store, slow
 	})
 	p := m.Open(t, 1, 10_000)

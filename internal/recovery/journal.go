@@ -194,7 +194,7 @@ func (j *Journal) begin(number JournalPlace) {
 // and there is room. If it is false, nothing should be sold.
 func (j *Journal) Ready() bool { return j.ready.Load() }
 
-// judge updates Ready. A full journal becomes ready again when an eighth of it
+// updateReady updates Ready. A full journal becomes ready again when an eighth of it
 // is free, so that it does not change with every order. The caller holds j.mu.
 func (j *Journal) updateReady() {
 	bytes, promises := j.opt.MaxBytes, j.opt.MaxPromises

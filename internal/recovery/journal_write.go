@@ -187,7 +187,7 @@ func (j *Journal) write(c *chunk) error {
 	return nil
 }
 
-// reserve allocates room for so many more bytes.
+// reserve allocates room for this many more bytes.
 func (s *segment) reserve(bytes int64) error {
 	missing := s.written + bytes - s.room
 	if missing <= 0 {

@@ -38,7 +38,7 @@ type BookOptions struct {
 	// or nil. If Terms is nil, no product is known.
 	Terms       func(product uint32) *seckill.Product
 	ExpireAfter time.Duration    // time to pay of orders that the book writes
-	Most        int              // promises to remember; 0: DefaultMost
+	MaxPromises int              // promises to remember; 0: DefaultPromises
 	Now         func() time.Time // for the age of promises; nil: time.Now
 	Logger      *slog.Logger
 	// OnForgotten counts promises that were dropped because the book was full.
@@ -266,7 +266,7 @@ func (b *Book) reportFailed(product uint32, failed []FailedPromise) {
 // see that the product is being rebuilt.
 func (b *Book) Reoffer(ctx context.Context, product uint32) error {
 	return b.holding(ctx, func() error {
-		records := b.take(b.opt.Most, func(r *record) bool { return r.entry.ProductID == product })
+		records := b.take(b.opt.MaxPromises, func(r *record) bool { return r.entry.ProductID == product })
 		before := countClaims(records)
 		defer func() { b.putBack(records, before) }()
 		if err := b.dropSettled(ctx, records); err != nil {

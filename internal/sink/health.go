@@ -74,7 +74,7 @@ func (h *health) failed(now, at time.Time, err error) outage {
 	if h.failures++; h.from.IsZero() {
 		h.from = now
 	}
-	most := probeMost
+	most := maxProbePause
 	if answered := (*Answered)(nil); errors.As(err, &answered) {
 		h.silent, most = 0, probeAnswered
 	} else {

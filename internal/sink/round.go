@@ -149,7 +149,7 @@ func (r *round) settle(ctx context.Context, now bool) error {
 	if len(r.done) == 0 && len(r.unsettled) == 0 {
 		return nil
 	}
-	if !now && len(r.done) < settleMost && time.Since(r.doneAt) < settleEvery {
+	if !now && len(r.done) < maxSettle && time.Since(r.doneAt) < settleEvery {
 		return nil
 	}
 	cursor := r.cursor
@@ -193,7 +193,7 @@ func (r *round) sweep(ctx context.Context) error {
 	if r.cursor-r.sweptAt < sweepEvery || r.cursor <= r.opt.KeepEvents {
 		return nil
 	}
-	_, err := r.opt.Store.SweepDeliveries(ctx, r.opt.Name, r.cursor-r.opt.KeepEvents, sweepMost)
+	_, err := r.opt.Store.SweepDeliveries(ctx, r.opt.Name, r.cursor-r.opt.KeepEvents, maxSweep)
 	if err == nil {
 		r.sweptAt = r.cursor
 	}

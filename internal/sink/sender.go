@@ -26,15 +26,15 @@ const (
 	crowdedTries = 3
 	// keepEvents is the default of Options.KeepEvents.
 	keepEvents = 100_000
-	// After every sweepEvery events, at most sweepMost rows of the log are
+	// After every sweepEvery events, at most maxSweep rows of the log are
 	// deleted.
 	sweepEvery = 1000
-	sweepMost  = 2 * sweepEvery
+	maxSweep   = 2 * sweepEvery
 
 	roundLength    = 10 * time.Second
 	deliverTimeout = 10 * time.Second
 	settleEvery    = 100 * time.Millisecond
-	settleMost     = 256
+	maxSettle      = 256
 	settleTimeout  = 5 * time.Second
 	lastTimeout    = 2 * time.Second // for recording outcomes while the engine stops
 	stopGrace      = time.Second     // for running deliveries while the engine stops
@@ -48,12 +48,12 @@ const (
 	downSilent   = 10
 	downAnswered = 5000
 	// While a sink is down, one delivery at a time is tried. The wait begins
-	// with probeFirst and doubles up to probeMost, or up to probeAnswered if
+	// with probeFirst and doubles up to maxProbePause, or up to probeAnswered if
 	// the receiver answers.
 	probeFirst    = 500 * time.Millisecond
-	probeMost     = 10 * time.Second
+	maxProbePause = 10 * time.Second
 	probeAnswered = time.Second
-	probeChoice   = 16 // a probe is chosen among so many events
+	probeChoice   = 16 // events among which a probe is chosen
 	// After an outage of at least this length, a success makes the deliveries
 	// due that failed during it.
 	outageLength = 5 * time.Second
@@ -69,7 +69,7 @@ const (
 	lookEvery     = time.Second            // how often a paused sender checks for an operator's retry
 )
 
-// Store is the part of the store that a sender uses.
+// SenderStore is the part of the store that a sender uses.
 type SenderStore interface {
 	store.Deliveries
 	Events(ctx context.Context, after int64, limit int) ([]seckill.Event, error)

@@ -40,8 +40,8 @@ var errAway = errors.New("a part of the queue is away")
 
 func (emptiedQueue) HighestWitness(context.Context) ([]queue.ID, error) { return nil, nil }
 
-// A second worker still has the lost witness. It reads the store, and marks
-// nothing for recovery again.
+// A second worker still has the lost witness. It reads the store, and requests
+// no second recovery.
 func TestAck_LossHandledByAnotherWorkerIsNotReportedAgain(t *testing.T) {
 	w := New(emptiedQueue{}, forgottenWitness{}, nil, Options{
 		Logger:    slog.New(slog.DiscardHandler),

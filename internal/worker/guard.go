@@ -44,7 +44,8 @@ func (g *Guard) Look(ctx context.Context) (bool, error) {
 	return len(lost) > 0, errors.Join(err, lookErr)
 }
 
-// markAll marks every current product that was preheated for recovery.
+// requestRebuilds requests a rebuild of every current product that was
+// preheated. The request stands in the store.
 func (g *Guard) requestRebuilds(ctx context.Context) error {
 	products, err := g.Store.CurrentProducts(ctx)
 	if err != nil {
@@ -60,9 +61,9 @@ func (g *Guard) requestRebuilds(ctx context.Context) error {
 	return nil
 }
 
-// lost handles a loss once, whichever instance finds it. It marks every product
-// for recovery in the store. It replaces each lost witness by the one that the
-// queue has.
+// lost handles a loss once, whichever instance finds it. It
+// requests a rebuild of every product in the store. It replaces each lost
+// witness by the one that the queue has.
 func (g *Guard) lost(ctx context.Context, lost []queue.ID) error {
 	noticed, err := g.Store.WitnessLost(ctx, lost, g.remembered(ctx, lost))
 	if err != nil {

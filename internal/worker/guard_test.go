@@ -12,8 +12,8 @@ import (
 )
 
 // A journal is lost, and the rebuild of the first product checks the witness
-// before. Then all products are marked once. The workers find no loss when they
-// acknowledge again: one loss is one new epoch.
+// before. Then a rebuild of every product is requested, once. The workers find no
+// loss when they acknowledge again: one loss is one new epoch.
 func TestGuard_LossIsOneRecoveryOfEveryProduct(t *testing.T) {
 	c := newFixture(t)
 	nos := c.Buy(t, c.Open(t, 1, 9), "a")
@@ -87,6 +87,6 @@ func TestGuard_LossIsReportedOnce(t *testing.T) {
 		rig.Must(t, err)
 	}
 	if len(told) != 1 || !errors.Is(told[0], queue.ErrLost) || !c.Stored(t, 1).Rebuilding {
-		t.Errorf("reported %v, marked %v", told, c.Stored(t, 1).Rebuilding)
+		t.Errorf("reported %v, rebuild requested %v", told, c.Stored(t, 1).Rebuilding)
 	}
 }

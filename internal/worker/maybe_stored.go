@@ -11,7 +11,7 @@ import (
 // maybeStored holds orders whose entries wait and that the store may have. An
 // order is in it from just before its transaction commits until its entry is
 // acknowledged. Once the store has an order, others may change it there. So
-// while the store is away, nobody knows the state of such an order.
+// while the store is away, the state of such an order is unknown.
 //
 // Only the acknowledgement removes an order. A later try that fails says
 // nothing about an earlier one whose reply was lost. Entries that the worker

@@ -14,8 +14,8 @@ var ErrStoreOlder = errors.New(alert.StoreOlder.Text)
 
 // checkStore detects that an older copy of the store was restored beside a
 // newer queue. Then an acknowledgement has carried a witness that the store
-// does not have, and the ledger holds units of orders that are gone. Every
-// product is due for recovery, so its ledger is built from the store.
+// does not have, and the ledger holds units of orders that are gone. It requests
+// a rebuild of every product, so the ledgers are built from the store.
 //
 // The loss counts once: the store then takes over the witness of the queue. If
 // that fails, the next start reports the loss again.
@@ -54,7 +54,7 @@ func (w *Worker) storeBehind(ctx context.Context) (carried queue.ID, has uint64,
 	return queue.ID{}, 0, queueErr
 }
 
-// storeLost marks every product for recovery, once, and alerts. Only a newer
+// storeLost requests a rebuild of every product, once, and alerts. Only a newer
 // copy of the store can bring the lost orders back.
 func (w *Worker) storeLost(ctx context.Context, carried queue.ID, has uint64) error {
 	cause := fmt.Errorf("%w: stream %q was acknowledged up to entry %d, the store has confirmed up to %d; "+

@@ -83,10 +83,9 @@ type Options struct {
 	// OnBatch gets the claims of every settled batch, the age of the oldest
 	// entry, and the time taken.
 	OnBatch func(claims int, lag, took time.Duration)
-	// OnTrouble requests a recovery of the ledger of a product. The worker has
-	// already marked the product in the store. Product 0 means all products of
-	// the queue. OnTrouble may be called again after the recovery, and must not
-	// block.
+	// OnTrouble requests a recovery of the ledger of a product. The request is
+	// already in the store. Product 0 means all products of the queue. OnTrouble
+	// may be called again after the recovery, and must not block.
 	OnTrouble func(product uint32, err error)
 	// OnAlert reports a condition that an operator has to handle.
 	OnAlert func(kind alert.Kind, product uint32, err error)
@@ -333,7 +332,7 @@ func oldest(batch []queue.Delivery) time.Time {
 	return at
 }
 
-// report logs why entries wait. If the store is short, it requests a recovery.
+// reportTrouble logs why entries wait. If the store is short, it requests a recovery.
 func (w *Worker) reportTrouble(ctx context.Context, deliveries []queue.Delivery, cause error) {
 	product, epoch := deliveries[0].Entry.ProductID, uint64(0)
 	for i := range deliveries {
@@ -351,15 +350,15 @@ func (w *Worker) reportTrouble(ctx context.Context, deliveries []queue.Delivery,
 	}
 }
 
-// requestRecovery marks a product whose store has fewer units than the ledger
-// promised; reading the ledger does not show that. The mark names the epoch of
-// the promise. Entries are tried again during a recovery, so a finished one
+// requestRecovery requests a recovery of a product whose store has fewer units
+// than the ledger promised. Reading the ledger does not show that. The request
+// names the epoch of the promise. Entries are tried again during a recovery, so a finished one
 // must not be requested again.
 func (w *Worker) requestRecovery(ctx context.Context, product uint32, epoch uint64, cause error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeDeadline)
 	defer cancel()
 	if err := w.store.BeginRebuild(ctx, product, epoch); err != nil {
-		w.opt.Logger.Warn("product not due for recovery; its entries will be tried again", "product", product, "error", err)
+		w.opt.Logger.Warn("recovery of the product not requested; its entries are tried again", "product", product, "error", err)
 	}
 	w.opt.OnTrouble(product, cause)
 }

@@ -40,7 +40,7 @@ const (
 	maxHeld        = 16_384
 	heldBytes      = 64 << 20
 	maxTracked     = 1 << 20
-	pollMost       = 500
+	maxPoll        = 500
 	fetchBytes     = 4 << 20
 	partitionBytes = 1 << 20
 	fetchWait      = 500 * time.Millisecond
@@ -121,7 +121,7 @@ func newConsumer(link kafkaclient.Options, topic *kafkaclient.Topic, group strin
 // poll fetches while there is room.
 func (c *consumer) poll(ctx context.Context) {
 	for c.waitForRoom(ctx) {
-		fetches := c.client.PollRecords(ctx, pollMost)
+		fetches := c.client.PollRecords(ctx, maxPoll)
 		if ctx.Err() == nil {
 			c.add(fetches)
 			c.skip(fetches)

@@ -65,7 +65,6 @@ func (b *inbox) signal() {
 //
 // A poison message has neither body nor signature, and is rejected like any
 // unsigned message.
-// nobody signed.
 func (b *inbox) Take(m *pulsarclient.Message) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -23,9 +23,9 @@ const (
 	// pollPause is the pause after a poll that failed, or that ended early
 	// without a message.
 	pollPause = 300 * time.Millisecond
-	// ackMost bounds the messages of one settling request, and maxSettles the
+	// maxAcks bounds the messages of one settling request, and maxSettles the
 	// concurrent requests.
-	ackMost    = 32
+	maxAcks    = 32
 	maxSettles = 16
 	sweepEvery = time.Second
 )
@@ -124,7 +124,7 @@ func (r *receiver) take(most int) ([]carrier.Delivery, <-chan struct{}, error) {
 		r.refused = nil
 		return nil, nil, err
 	}
-	r.startPolls(min(most, rocketclient.PollMost))
+	r.startPolls(min(most, rocketclient.MaxPoll))
 	return nil, r.changed, nil
 }
 
@@ -229,7 +229,7 @@ func (r *receiver) Done(ctx context.Context, deliveries []carrier.Delivery) erro
 	var group errgroup.Group
 	group.SetLimit(maxSettles)
 	for _, all := range byBroker {
-		for some := range slices.Chunk(all, ackMost) {
+		for some := range slices.Chunk(all, maxAcks) {
 			group.Go(func() error {
 				receipts := make([]rocketclient.Receipt, len(some))
 				for i, d := range some {

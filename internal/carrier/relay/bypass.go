@@ -13,10 +13,10 @@ const (
 	// wellFor is the number of checks in a row that must succeed before a
 	// bypass ends.
 	wellFor = 3
-	// bypassMost is the upper bound of a bypass's least duration. After
+	// maxBypass is the upper bound of a bypass's least duration. After
 	// calmAfter without a bypass, the next one is short again.
-	bypassMost = 10 * time.Minute
-	calmAfter  = 15 * time.Minute
+	maxBypass = 10 * time.Minute
+	calmAfter = 15 * time.Minute
 )
 
 // unwell begins a bypass: all held entries go back to the outbox, and the
@@ -27,9 +27,9 @@ func (r *relay) unwell(ctx context.Context, cause error) {
 	}
 	now := time.Now()
 	if r.bypassFor == 0 || now.Sub(r.bypassEnd) > calmAfter {
-		r.bypassFor = r.opt.Timing.BypassLeast
+		r.bypassFor = r.opt.Timing.MinBypass
 	} else {
-		r.bypassFor = min(2*r.bypassFor, max(bypassMost, r.opt.Timing.BypassLeast))
+		r.bypassFor = min(2*r.bypassFor, max(maxBypass, r.opt.Timing.MinBypass))
 	}
 	r.bypassAt, r.wellSeen = now, 0
 	r.opt.Logger.Warn("broker is unwell; workers read the outbox", "at_least", r.bypassFor.String(), "error", cause)

@@ -13,8 +13,8 @@ func endBypass(r *relay, at time.Time) { r.bypassAt, r.bypassEnd = time.Time{}, 
 
 func TestUnwell_RepeatedBypassesGetLonger(t *testing.T) {
 	r, _ := fullRelay(&storeAway{})
-	r.opt.Timing.BypassLeast = 15 * time.Second
-	for i, want := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, bypassMost, bypassMost} {
+	r.opt.Timing.MinBypass = 15 * time.Second
+	for i, want := range []time.Duration{15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 4 * time.Minute, 8 * time.Minute, maxBypass, maxBypass} {
 		r.unwell(t.Context(), errors.New("slow"))
 		if r.bypassFor != want || r.bypassAt.IsZero() || !r.Line.Bypassed() {
 			t.Errorf("bypass %d lasts %s at least, want %s; bypassed is %v", i+1, r.bypassFor, want, r.Line.Bypassed())
@@ -27,10 +27,10 @@ func TestUnwell_RepeatedBypassesGetLonger(t *testing.T) {
 		t.Errorf("after a calm time a bypass lasts %s at least", r.bypassFor)
 	}
 	endBypass(r, time.Now())
-	r.opt.Timing.BypassLeast = 2 * bypassMost
-	r.bypassFor = 2 * bypassMost
+	r.opt.Timing.MinBypass = 2 * maxBypass
+	r.bypassFor = 2 * maxBypass
 	r.unwell(t.Context(), errors.New("slow"))
-	if r.bypassFor != 2*bypassMost {
+	if r.bypassFor != 2*maxBypass {
 		t.Errorf("with a least time above the longest one a bypass lasts %s at least", r.bypassFor)
 	}
 }

@@ -23,7 +23,7 @@ import (
 // brisk is a timing with short waits for tests.
 var brisk = relay.Timing{
 	PublishWithin: 300 * time.Millisecond, RepublishAfter: 200 * time.Millisecond, UnwellAfter: 3 * time.Second,
-	CheckEvery: 20 * time.Millisecond, BypassLeast: 100 * time.Millisecond,
+	CheckEvery: 20 * time.Millisecond, MinBypass: 100 * time.Millisecond,
 }
 
 // shop is a rig whose worker gets its entries over a broker.

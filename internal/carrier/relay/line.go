@@ -71,9 +71,9 @@ type Timing struct {
 	// PingEvery is how often the relay pings the broker while it publishes
 	// nothing. A broker that does not answer for PublishWithin is unwell.
 	PingEvery time.Duration
-	// BypassLeast is the shortest bypass. It doubles if the broker is unwell
+	// MinBypass is the shortest bypass. It doubles if the broker is unwell
 	// again soon.
-	BypassLeast time.Duration
+	MinBypass time.Duration
 }
 
 func (t Timing) filled() Timing {
@@ -87,12 +87,12 @@ func (t Timing) filled() Timing {
 	fill(&t.UnwellAfter, 20*time.Second)
 	fill(&t.CheckEvery, 500*time.Millisecond)
 	fill(&t.PingEvery, 3*time.Second)
-	fill(&t.BypassLeast, 15*time.Second)
+	fill(&t.MinBypass, 15*time.Second)
 	return t
 }
 
-// arrivalsMost bounds the messages that wait for a worker of this process.
-const arrivalsMost = 64
+// maxArrivals bounds the messages that wait for a worker of this process.
+const maxArrivals = 64
 
 // Line connects the outbox, the broker and the workers of one process.
 type Line struct {
@@ -116,7 +116,7 @@ type Line struct {
 func New(opt Options) *Line {
 	opt.Timing = opt.Timing.filled()
 	l := &Line{
-		opt: opt, complaints: alert.NewThrottledLog(opt.Logger, time.Now), bypassed: true, arrivals: make(chan *parcel, arrivalsMost),
+		opt: opt, complaints: alert.NewThrottledLog(opt.Logger, time.Now), bypassed: true, arrivals: make(chan *parcel, maxArrivals),
 		changed: make(chan struct{}),
 	}
 	l.calls, l.endCalls = context.WithCancel(context.Background())

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// receiveMost bounds the messages of one receive.
-	receiveMost = 32
+	// maxReceive bounds the messages of one receive.
+	maxReceive = 32
 	// receiveFor bounds one receive.
 	receiveFor = 20 * time.Second
 	// receivePause is the wait after a receive that failed.
@@ -44,7 +44,7 @@ func (l *Line) receive(ctx context.Context) {
 	failing := false
 	for ctx.Err() == nil {
 		bounded, cancel := context.WithTimeout(ctx, receiveFor)
-		messages, err := l.broker().Receive(bounded, receiveMost)
+		messages, err := l.broker().Receive(bounded, maxReceive)
 		idle := bounded.Err() != nil
 		cancel()
 		if err != nil && !idle {

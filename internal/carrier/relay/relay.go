@@ -20,14 +20,14 @@ const (
 	// maxHeld bounds the claims that the relay holds: 25 MB at 250 bytes each.
 	// At the bound it reads nothing until some are acknowledged.
 	maxHeld = 100_000
-	// readMost bounds the claims of one read.
-	readMost = 2000
+	// maxRead bounds the claims of one read.
+	maxRead = 2000
 	// awayFactor makes the time between two checks longer while the store is
 	// away: nothing is acknowledged then, and each check asks the outbox about
 	// all held entries.
 	awayFactor = 10
-	// republishMost is the longest time between two copies of an entry.
-	republishMost = 10 * time.Minute
+	// maxRepublish is the longest time between two copies of an entry.
+	maxRepublish = 10 * time.Minute
 	// retryPause is the pause between two tries of a publish, and after a read
 	// that failed.
 	retryPause = 250 * time.Millisecond
@@ -153,7 +153,7 @@ func (r *relay) runChecks(ctx context.Context, now time.Time) error {
 func (r *relay) read(ctx context.Context) ([]*heldEntry, error) {
 	bounded, cancel := context.WithDeadline(ctx, r.checkAt)
 	defer cancel()
-	got, err := r.consumer.Receive(bounded, readMost)
+	got, err := r.consumer.Receive(bounded, maxRead)
 	if err != nil && bounded.Err() != nil {
 		err = nil
 	}
@@ -219,7 +219,7 @@ func (r *relay) sent(h *heldEntry, now time.Time) {
 	}
 	delay := r.opt.Timing.RepublishAfter << min(h.copies, 10)
 	h.copies++
-	h.due = now.Add(min(delay, republishMost))
+	h.due = now.Add(min(delay, maxRepublish))
 }
 
 // giveToWorkers passes entries to workers of this process, as copies without a message.

@@ -13,10 +13,10 @@ const (
 	// maxAck bounds the messages of one acknowledgement, so that it fits into a
 	// command.
 	maxAck = 1000
-	// permitsMost bounds the messages on the way from all partitions together.
-	// permitsLeast is the minimum for each.
-	permitsMost  = 256
-	permitsLeast = 4
+	// maxPermits bounds the messages on the way from all partitions together.
+	// minPermits is the minimum for each.
+	maxPermits = 256
+	minPermits = 4
 	// leaveTimeout bounds closing a consumer.
 	leaveTimeout = 2 * time.Second
 )
@@ -98,7 +98,7 @@ func (t *Topic) Subscribe(opt SubscriptionOptions) *Subscription {
 func (s *Subscription) newParts(partitions []string) []*part {
 	parts := make([]*part, len(partitions))
 	for i, name := range partitions {
-		parts[i] = &part{of: s, index: i, name: name, permits: max(permitsMost/len(partitions), permitsLeast)}
+		parts[i] = &part{of: s, index: i, name: name, permits: max(maxPermits/len(partitions), minPermits)}
 	}
 	return parts
 }

@@ -147,7 +147,7 @@ func TestSubscription_ReturnsThePermitsOfABatch(t *testing.T) {
 	inbox := newBox(100)
 	batch := packed(fields(nil).text(1, "p").number(11, 200), "body")
 	b, _ := subscribed(t, inbox, func(int) [][]byte { return [][]byte{batch} })
-	if first := b.await(kindFlow, 1).number(2); first != permitsMost {
+	if first := b.await(kindFlow, 1).number(2); first != maxPermits {
 		t.Errorf("the first permits are %d", first)
 	}
 	if second := b.await(kindFlow, 2).number(2); second != 200 {

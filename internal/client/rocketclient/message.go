@@ -24,8 +24,8 @@ const (
 	pollTimeout = pollFor + 5*time.Second
 	// groupWait is the time in which a broker refuses an unknown group.
 	groupWait = 500 * time.Millisecond
-	// PollMost is the broker's limit for the messages of one poll.
-	PollMost = 32
+	// MaxPoll is the broker's limit for the messages of one poll.
+	MaxPoll = 32
 )
 
 // everything is the filter of a subscription to all messages.
@@ -167,7 +167,7 @@ func (c *Client) Poll(ctx context.Context, name string, most int, invisible time
 		return nil, err
 	}
 	stream, err := rpc.ReceiveMessage(c.link.signed(ctx, c.id), &v2.ReceiveMessageRequest{
-		Group: resource(c.role.Group), MessageQueue: from.queue, FilterExpression: everything, BatchSize: int32(min(most, PollMost)),
+		Group: resource(c.role.Group), MessageQueue: from.queue, FilterExpression: everything, BatchSize: int32(min(most, MaxPoll)),
 		InvisibleDuration: durationpb.New(invisible), LongPollingTimeout: durationpb.New(pollFor),
 	})
 	if err != nil {

@@ -21,7 +21,7 @@ func sample(t *testing.T, h Harness) (payment.Notice, Callback) {
 func testNotice(t *testing.T, h Harness) {
 	n := number(t)
 	unknown := n.money(1, 1)
-	unknown.OrderNo = "an-order-of-nobody"
+	unknown.OrderNo = "an-unknown-order"
 	for _, money := range []payment.Notice{n.money(0, 699900), unknown, n.money(2, 1_000_000_00)} {
 		callback := h.Callback(t, money)
 		got, err := h.Provider.Notice(t.Context(), callback.Header, callback.Body)
@@ -85,7 +85,7 @@ func testNoticeChanged(t *testing.T, h Harness) {
 		"cut":           callback.Body[:len(callback.Body)-1],
 		"a space more":  append(callback.clone().Body, ' '),
 		"a space first": append([]byte{' '}, callback.Body...),
-		"said twice":    append(callback.clone().Body, callback.Body...),
+		"repeated":      append(callback.clone().Body, callback.Body...),
 	} {
 		refuse(t, h, Callback{Header: callback.Header, Body: body}, what)
 	}
