@@ -51,6 +51,18 @@ func (s *soldTwice) restart() {
 	s.newWorker(func(o *worker.Options) { o.Logger = slog.New(slog.NewTextHandler(&s.log, nil)) })
 }
 
+// startWithFailingAcks starts the worker and waits until its first
+// acknowledgement has failed. By then Confirm has returned, and the worker has
+// logged the failed orders. The order's status would be visible earlier: between
+// the commit and the return of Confirm.
+func (s *soldTwice) startWithFailingAcks(t *testing.T) {
+	t.Helper()
+	const acks = 1 << 20
+	s.queue.set(&s.queue.failAck, acks)
+	s.start(t)
+	rig.Until(t, "an acknowledgement has failed", func() bool { return s.queue.left(&s.queue.failAck) < acks })
+}
+
 // checkReported checks, after the worker has stopped, that both failures were
 // logged once and that only the limit failure was alerted, once.
 func (s *soldTwice) checkReported(t *testing.T) {
@@ -86,9 +98,7 @@ func TestFailedPromise_IsLoggedAndAlerted(t *testing.T) {
 // receives the same entry.
 func TestFailedPromise_LoggedOnceAlthoughItsEntryIsRedelivered(t *testing.T) {
 	s := newSoldTwice(t)
-	s.queue.set(&s.queue.failAck, 1<<20)
-	s.start(t)
-	rig.Until(t, "the order has failed", func() bool { return s.Status(t, s.limit) == seckill.OrderFailed })
+	s.startWithFailingAcks(t)
 	s.stop()
 	s.queue.set(&s.queue.failAck, 0)
 	if s.Depth(t, 1) == 0 {
@@ -105,9 +115,7 @@ func TestFailedPromise_LoggedOnceAlthoughItsEntryIsRedelivered(t *testing.T) {
 // the reply to that commit is lost.
 func TestFailedPromise_LoggedOnceAlthoughItsBatchIsRetried(t *testing.T) {
 	s := newSoldTwice(t)
-	s.queue.set(&s.queue.failAck, 1<<20)
-	s.start(t)
-	rig.Until(t, "the order has failed", func() bool { return s.Status(t, s.limit) == seckill.OrderFailed })
+	s.startWithFailingAcks(t)
 	s.Store.FailAfter("Confirm", 1)
 	s.waitRetried(t)
 	s.queue.set(&s.queue.failAck, 0)

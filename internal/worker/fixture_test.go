@@ -181,6 +181,12 @@ func (q *faultyQueue) set(n *int, to int) {
 	*n = to
 }
 
+func (q *faultyQueue) left(n *int) int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return *n
+}
+
 func (q *faultyQueue) HighestWitness(ctx context.Context) ([]queue.ID, error) {
 	return q.inner().HighestWitness(ctx)
 }
