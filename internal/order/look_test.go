@@ -22,8 +22,8 @@ func (d *fixture) money(no, trade string) {
 	d.purse.notice = payment.Notice{Provider: "purse", TradeNo: trade, OrderNo: no, AmountCents: 999, Currency: "CNY", PaidAt: d.Time.Now()}
 }
 
-// unrecorded checks that no money was recorded and no callback ran.
-func (d *fixture) unrecorded(t *testing.T) {
+// checkUnrecorded checks that no money was recorded and no callback ran.
+func (d *fixture) checkUnrecorded(t *testing.T) {
 	t.Helper()
 	recorded, err := d.Rig.Store.Payments(t.Context(), store.PaymentFilter{Limit: 10})
 	rig.Must(t, err)
@@ -90,7 +90,7 @@ func TestLook_OrderThatMayBeQueuedIsBusy(t *testing.T) {
 	}
 	d.Rig.Buy(t, p, "carl")
 	want("a letter, and others wait", no, codes{"", early, early, busy})
-	d.unrecorded(t)
+	d.checkUnrecorded(t)
 
 	// An impossible order is refused at once, and its money is refunded.
 	want("no such product", unknown, codes{missing, missing, missing, ""})
@@ -109,7 +109,7 @@ func TestNotify_MoneyForAQueuedOrderPaysWhenSentAgain(t *testing.T) {
 	d.money(no.String(), "t1")
 	_, err := d.Notify(t.Context(), "purse", nil, nil)
 	rig.Refused(t, err, seckill.CodeBusy)
-	d.unrecorded(t)
+	d.checkUnrecorded(t)
 	d.ConfirmAll(t)
 	result, err := d.Notify(t.Context(), "purse", nil, nil)
 	rig.Must(t, err)
@@ -154,7 +154,7 @@ func TestLook_BusyWhileTheLedgerDoesNotAnswer(t *testing.T) {
 	rig.Must(t, d.Rig.Store.BeginRebuild(t.Context(), 1, 1))
 	rig.Must(t, d.Rig.Catalog.Refresh(t.Context()))
 	busy("the ledger is being rebuilt")
-	d.unrecorded(t)
+	d.checkUnrecorded(t)
 }
 
 // The store decides: an order that is confirmed between two reads is found,

@@ -36,8 +36,8 @@ type Book struct {
 	stripes [stripes]stripe
 	next    atomic.Uint32
 	count   atomic.Int64
-	// hand is held by the goroutine that has taken promises out of the stripes.
-	hand chan struct{}
+	// exclusive is held by the goroutine that has taken promises out of the stripes.
+	exclusive chan struct{}
 }
 
 type stripe struct {
@@ -69,7 +69,7 @@ func NewBook(opt BookOptions) *Book {
 	if opt.Terms == nil {
 		opt.Terms = func(uint32) *seckill.Product { return nil }
 	}
-	b := &Book{opt: opt, room: opt.MaxPromises / stripes, hand: make(chan struct{}, 1)}
+	b := &Book{opt: opt, room: opt.MaxPromises / stripes, exclusive: make(chan struct{}, 1)}
 	if opt.Journal != nil {
 		b.room = math.MaxInt
 	}
@@ -186,17 +186,17 @@ func countClaims(records []*record) (n int) {
 	return n
 }
 
-// drop removes settled claims from a record and from the journal.
-func (b *Book) drop(r *record, settled func(no seckill.OrderNo) bool) {
+// dropClaims removes settled claims from a record and from the journal.
+func (b *Book) dropClaims(r *record, settled func(no seckill.OrderNo) bool) {
 	before := len(r.entry.Claims)
-	r.strike(settled)
+	r.removeClaims(settled)
 	if n := before - len(r.entry.Claims); n > 0 && b.opt.Journal != nil {
 		b.opt.Journal.Release(r.at, n)
 	}
 }
 
-// strike removes claims from a record.
-func (r *record) strike(wanted func(no seckill.OrderNo) bool) {
+// removeClaims removes claims from a record.
+func (r *record) removeClaims(wanted func(no seckill.OrderNo) bool) {
 	left := r.entry.Claims[:0]
 	for _, claim := range r.entry.Claims {
 		if !wanted(claim.OrderNo) {
@@ -219,6 +219,6 @@ func (r *record) split(wanted func(no seckill.OrderNo) bool) *record {
 	if len(part.entry.Claims) == 0 {
 		return nil
 	}
-	r.strike(wanted)
+	r.removeClaims(wanted)
 	return part
 }

@@ -83,7 +83,7 @@ var Results = []Result{Confirmed, Adopted, Failed}
 // dead row, which owes the release again (protocol 3). Neither sells a unit
 // twice: there is one row per order number.
 func (b *Book) Round(ctx context.Context) error {
-	return b.holding(ctx, func() error {
+	return b.exclusively(ctx, func() error {
 		now := b.opt.Now()
 		due := b.take(asksPerRound, func(r *record) bool {
 			return !now.Before(r.ask) || b.rebuilt(&r.entry) || b.rebuilding(&r.entry)
@@ -103,15 +103,15 @@ func (b *Book) Round(ctx context.Context) error {
 	})
 }
 
-// holding lets only one goroutine take promises out of the stripes. Another one
+// exclusively lets only one goroutine take promises out of the stripes. Another one
 // would find none and conclude that there are none.
-func (b *Book) holding(ctx context.Context, do func() error) error {
+func (b *Book) exclusively(ctx context.Context, do func() error) error {
 	select {
-	case b.hand <- struct{}{}:
+	case b.exclusive <- struct{}{}:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	defer func() { <-b.hand }()
+	defer func() { <-b.exclusive }()
 	return do()
 }
 
@@ -182,7 +182,7 @@ func (b *Book) dropSettled(ctx context.Context, records []*record) error {
 		}
 	}
 	for _, r := range records {
-		b.drop(r, func(no seckill.OrderNo) bool { return there[no] })
+		b.dropClaims(r, func(no seckill.OrderNo) bool { return there[no] })
 	}
 	return b.dropDeleted(ctx, records)
 }
@@ -205,7 +205,7 @@ func (b *Book) dropDeleted(ctx context.Context, records []*record) error {
 			deleted[product] = gone
 		}
 		if gone {
-			b.drop(r, func(seckill.OrderNo) bool { return true })
+			b.dropClaims(r, func(seckill.OrderNo) bool { return true })
 		}
 	}
 	return nil
@@ -226,7 +226,7 @@ func (b *Book) adopt(ctx context.Context, product uint32, records []*record) (ca
 		failed[outcome.Failed[i].Claim.OrderNo] = true
 	}
 	for _, r := range records {
-		b.drop(r, func(no seckill.OrderNo) bool { return failed[no] })
+		b.dropClaims(r, func(no seckill.OrderNo) bool { return failed[no] })
 		if part := r.split(func(no seckill.OrderNo) bool { return adopted[no] }); part != nil {
 			part.entry.Epoch = outcome.Epoch
 			carried = append(carried, part)
@@ -265,7 +265,7 @@ func (b *Book) reportFailed(product uint32, failed []FailedPromise) {
 // adopts the promises that fail here. Other instances write their own when they
 // see that the product is being rebuilt.
 func (b *Book) Reoffer(ctx context.Context, product uint32) error {
-	return b.holding(ctx, func() error {
+	return b.exclusively(ctx, func() error {
 		records := b.take(b.opt.MaxPromises, func(r *record) bool { return r.entry.ProductID == product })
 		before := countClaims(records)
 		defer func() { b.putBack(records, before) }()
@@ -323,7 +323,7 @@ func (b *Book) confirmAll(ctx context.Context, records []*record) error {
 		}
 	}
 	for _, r := range records {
-		b.drop(r, func(no seckill.OrderNo) bool { _, written := settled[no]; return written })
+		b.dropClaims(r, func(no seckill.OrderNo) bool { _, written := settled[no]; return written })
 	}
 	b.countConfirmed(settled)
 	return failed

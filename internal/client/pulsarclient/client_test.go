@@ -37,7 +37,7 @@ func TestIsSetup(t *testing.T) {
 
 func TestOpenTopic_NamesAMissingTopicOnce(t *testing.T) {
 	for text, end := range map[string]string{"": ErrNoTopic.Error(), "gone": ErrNoTopic.Error() + ": gone"} {
-		fake := newFake(t, func(c *fakeConn, s said) bool {
+		fake := newFake(t, func(c *fakeConn, s command) bool {
 			if s.kind == kindPartitions {
 				c.say(kindPartitionsReply, fields(nil).number(2, s.number(2)).number(3, lookupFailed).number(4, uint64(codeTopicNotFound)).text(5, text))
 			}
@@ -52,7 +52,7 @@ func TestOpenTopic_NamesAMissingTopicOnce(t *testing.T) {
 
 func TestOwner_FollowsRedirects(t *testing.T) {
 	last := newFake(t, nil)
-	first := newFake(t, func(c *fakeConn, s said) bool {
+	first := newFake(t, func(c *fakeConn, s command) bool {
 		if s.kind == kindLookup {
 			c.say(kindLookupReply, fields(nil).text(1, "pulsar://"+last.address).number(3, lookupRedirect).number(4, s.number(2)).flag(5, true))
 		}
@@ -69,7 +69,7 @@ func TestOwner_FollowsRedirects(t *testing.T) {
 }
 
 func TestOwner_StopsARedirectLoop(t *testing.T) {
-	b := newFake(t, func(c *fakeConn, s said) bool {
+	b := newFake(t, func(c *fakeConn, s command) bool {
 		if s.kind == kindLookup {
 			c.say(kindLookupReply, fields(nil).text(1, "pulsar://"+c.of.address).number(3, lookupRedirect).number(4, s.number(2)))
 		}
@@ -83,7 +83,7 @@ func TestOwner_StopsARedirectLoop(t *testing.T) {
 
 func TestOwner_ConnectsThroughTheProxy(t *testing.T) {
 	const hidden = "10.0.0.1:6650"
-	proxy := newFake(t, func(c *fakeConn, s said) bool {
+	proxy := newFake(t, func(c *fakeConn, s command) bool {
 		if s.kind == kindLookup {
 			c.say(kindLookupReply, fields(nil).text(1, "pulsar://"+hidden).number(3, lookupConnect).number(4, s.number(2)).flag(8, true))
 		}
@@ -99,12 +99,12 @@ func TestOwner_ConnectsThroughTheProxy(t *testing.T) {
 }
 
 func TestGreet_AnswersChallenges(t *testing.T) {
-	b := newFake(t, func(c *fakeConn, s said) bool {
+	b := newFake(t, func(c *fakeConn, s command) bool {
 		switch s.kind {
 		case kindConnect: // another challenge comes after sign-in, when the token is old
 			c.say(kindAuthChallenge, fields(nil).text(1, "fake"))
 		case kindAuthResponse:
-			c.usual(said{kind: kindConnect})
+			c.defaultAnswer(command{kind: kindConnect})
 		case kindPartitions:
 			c.say(kindAuthChallenge, fields(nil).text(1, "fake"))
 			return false
@@ -128,7 +128,7 @@ func TestGreet_AnswersChallenges(t *testing.T) {
 }
 
 func TestConn_SilentBrokerIsGivenUp(t *testing.T) {
-	b := newFake(t, func(_ *fakeConn, s said) bool { return s.kind == kindPing || s.kind == kindPartitions })
+	b := newFake(t, func(_ *fakeConn, s command) bool { return s.kind == kindPing || s.kind == kindPartitions })
 	c := newTestClient(t, Options{Addresses: []string{b.address}})
 	c.keepAlive = 20 * time.Millisecond
 	n, err := c.anyBroker(within(t))

@@ -19,25 +19,25 @@ func within(t *testing.T) context.Context {
 	return ctx
 }
 
-// said is a command of a client.
-type said struct {
+// command is a command of a client.
+type command struct {
 	kind  kind
 	field map[protowire.Number]field // the last field of each number
 }
 
-func (s said) number(at protowire.Number) uint64 { return s.field[at].number }
-func (s said) text(at protowire.Number) string   { return string(s.field[at].bytes) }
+func (s command) number(at protowire.Number) uint64 { return s.field[at].number }
+func (s command) text(at protowire.Number) string   { return string(s.field[at].bytes) }
 
 // fakeBroker answers like a broker without data. A test changes some answers.
 type fakeBroker struct {
 	t       *testing.T
 	address string
-	// instead answers a command for the test. If it returns false, the fake
+	// answerFirst answers a command for the test. If it returns false, the fake
 	// answers.
-	instead func(c *fakeConn, s said) bool
+	answerFirst func(c *fakeConn, s command) bool
 
 	mu    sync.Mutex
-	heard []said
+	heard []command
 	conns []*fakeConn
 	news  chan struct{} // closed and replaced with each command
 }
@@ -50,13 +50,13 @@ type fakeConn struct {
 }
 
 // newFake starts a broker. Its answers are fixed before the first connection.
-func newFake(t *testing.T, instead func(c *fakeConn, s said) bool) *fakeBroker {
+func newFake(t *testing.T, answerFirst func(c *fakeConn, s command) bool) *fakeBroker {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	b := &fakeBroker{t: t, address: listener.Addr().String(), instead: instead, news: make(chan struct{})}
+	b := &fakeBroker{t: t, address: listener.Addr().String(), answerFirst: answerFirst, news: make(chan struct{})}
 	var tasks sync.WaitGroup
 	tasks.Go(func() {
 		for {
@@ -95,7 +95,7 @@ func (c *fakeConn) serve() {
 		if err != nil {
 			return
 		}
-		s := said{field: map[protowire.Number]field{}}
+		s := command{field: map[protowire.Number]field{}}
 		_ = eachField(f.command, func(part field) {
 			if part.at == 1 {
 				s.kind = kind(part.number)
@@ -108,8 +108,8 @@ func (c *fakeConn) serve() {
 		close(c.of.news)
 		c.of.news = make(chan struct{})
 		c.of.mu.Unlock()
-		if c.of.instead == nil || !c.of.instead(c, s) {
-			c.usual(s)
+		if c.of.answerFirst == nil || !c.of.answerFirst(c, s) {
+			c.defaultAnswer(s)
 		}
 	}
 }
@@ -122,8 +122,8 @@ func (c *fakeConn) write(frame []byte) {
 	_, _ = c.Write(frame) // ignore a client that has disconnected
 }
 
-// usual answers like a broker without partitions.
-func (c *fakeConn) usual(s said) {
+// defaultAnswer answers like a broker without partitions.
+func (c *fakeConn) defaultAnswer(s command) {
 	switch s.kind {
 	case kindConnect:
 		c.say(kindConnected, fields(nil).text(1, "fake").number(3, 1<<20))
@@ -152,7 +152,7 @@ func (c *fakeConn) deliver(consumer uint64, id MessageID, payload []byte) {
 }
 
 // await waits for the nth command of a kind.
-func (b *fakeBroker) await(k kind, nth int) said {
+func (b *fakeBroker) await(k kind, nth int) command {
 	b.t.Helper()
 	late := time.After(patience)
 	for {

@@ -16,7 +16,7 @@ func message(n int) []Outgoing {
 func TestTopic_ProducerIsReopened(t *testing.T) {
 	const errors1, closes, hangs = 1, 2, 3
 	var turn atomic.Int64
-	b := newFake(t, func(c *fakeConn, s said) bool {
+	b := newFake(t, func(c *fakeConn, s command) bool {
 		if s.kind != kindSend {
 			return false
 		}
@@ -47,7 +47,7 @@ func TestTopic_ProducerIsReopened(t *testing.T) {
 }
 
 func TestTopic_WriteEndsWithItsContext(t *testing.T) {
-	b := newFake(t, func(_ *fakeConn, s said) bool { return s.kind == kindSend })
+	b := newFake(t, func(_ *fakeConn, s command) bool { return s.kind == kindSend })
 	topic := openTestTopic(t, newTestClient(t, Options{Addresses: []string{b.address}}))
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
@@ -122,7 +122,7 @@ func subscribed(t *testing.T, inbox Inbox, payloads func(nth int) [][]byte) (*fa
 	t.Helper()
 	var lives atomic.Int64
 	var begun sync.Map
-	b := newFake(t, func(c *fakeConn, s said) bool {
+	b := newFake(t, func(c *fakeConn, s command) bool {
 		if s.kind == kindFlow {
 			if _, again := begun.LoadOrStore(s.number(1), true); !again {
 				for i, payload := range payloads(int(lives.Add(1))) {
@@ -201,7 +201,7 @@ func TestSubscription_ReopensWhenTheInboxIsFull(t *testing.T) {
 // the inbox forgets the earlier messages.
 func TestSubscription_FollowsNewPartitions(t *testing.T) {
 	var partitions atomic.Int64
-	b := newFake(t, func(c *fakeConn, s said) bool {
+	b := newFake(t, func(c *fakeConn, s command) bool {
 		if s.kind != kindPartitions {
 			return false
 		}

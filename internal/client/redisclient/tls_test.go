@@ -18,8 +18,8 @@ import (
 	"seckill/test/server"
 )
 
-// spoken is the TLS configuration with these files; "" means none.
-func spoken(t *testing.T, ca string, own certificate.Pair) *tls.Config {
+// tlsConfig is the TLS configuration with these files; "" means none.
+func tlsConfig(t *testing.T, ca string, own certificate.Pair) *tls.Config {
 	t.Helper()
 	config, err := config.Redis{TLS: true, TLSCA: ca, TLSCert: own.CertFile, TLSKey: own.KeyFile}.TLSConfig()
 	if err != nil {
@@ -48,7 +48,7 @@ func reach(t *testing.T, place redisclient.Place) error {
 func TestTLS_ReachesEveryKindOfRedis(t *testing.T) {
 	authority := certificate.NewAuthority(t)
 	own := authority.Issue("engine")
-	with := spoken(t, authority.File(), own)
+	with := tlsConfig(t, authority.File(), own)
 	speaks := &server.TLS{Pair: authority.Issue("redis", "127.0.0.1")}
 	alone := server.Redis(t, server.RedisOptions{TLS: speaks})
 	set := server.Sentinel(t, server.SentinelOptions{TLS: speaks})
@@ -74,7 +74,7 @@ func TestTLS_ChecksAnnouncedNamesOfClusterNodes(t *testing.T) {
 		TLS:  &server.TLS{Pair: authority.Issue("redis", "localhost"), Anyone: true},
 		Args: []string{"--cluster-announce-hostname", "localhost", "--cluster-preferred-endpoint-type", "hostname"},
 	})
-	place := redisclient.Place{TLS: spoken(t, authority.File(), certificate.Pair{})}
+	place := redisclient.Place{TLS: tlsConfig(t, authority.File(), certificate.Pair{})}
 	for _, node := range cluster.Nodes() { // each has a third of the slots, and k is on one of them
 		place.Addrs = []string{strings.Replace(node.Addr(), "127.0.0.1", "localhost", 1)}
 		if err := reach(t, place); !rueidis.IsRedisNil(err) {
@@ -104,15 +104,15 @@ func TestTLS_FailureReportsTheReason(t *testing.T) {
 		want      string // "" is success
 		untrusted bool
 	}{
-		"a good one":                   {good, spoken(t, authority.File(), own), "", false},
-		"no certificate asked for":     {open, spoken(t, authority.File(), certificate.Pair{}), "", false},
-		"an unknown authority":         {good, spoken(t, "", own), "certificate signed by unknown authority", true},
-		"another authority":            {good, spoken(t, stranger.File(), own), "certificate signed by unknown authority", true},
-		"another host":                 {named, spoken(t, authority.File(), own), "127.0.0.1", true},
-		"a certificate that has ended": {ended, spoken(t, authority.File(), own), "expired", true},
-		"no certificate of ours":       {good, spoken(t, authority.File(), certificate.Pair{}), "certificate required", true},
-		"ours of another authority":    {good, spoken(t, authority.File(), stranger.Issue("engine")), "unknown certificate authority", true},
-		"TLS with a plain Redis":       {plain, spoken(t, authority.File(), own), "TLS with " + plain, false},
+		"a good one":                   {good, tlsConfig(t, authority.File(), own), "", false},
+		"no certificate asked for":     {open, tlsConfig(t, authority.File(), certificate.Pair{}), "", false},
+		"an unknown authority":         {good, tlsConfig(t, "", own), "certificate signed by unknown authority", true},
+		"another authority":            {good, tlsConfig(t, stranger.File(), own), "certificate signed by unknown authority", true},
+		"another host":                 {named, tlsConfig(t, authority.File(), own), "127.0.0.1", true},
+		"a certificate that has ended": {ended, tlsConfig(t, authority.File(), own), "expired", true},
+		"no certificate of ours":       {good, tlsConfig(t, authority.File(), certificate.Pair{}), "certificate required", true},
+		"ours of another authority":    {good, tlsConfig(t, authority.File(), stranger.Issue("engine")), "unknown certificate authority", true},
+		"TLS with a plain Redis":       {plain, tlsConfig(t, authority.File(), own), "TLS with " + plain, false},
 	} {
 		err := reach(t, redisclient.Place{Addrs: []string{c.address}, TLS: c.tls})
 		if rueidis.IsRedisNil(err) {
@@ -134,7 +134,7 @@ func TestTLS_GivesUpAnEndlessHandshake(t *testing.T) {
 	redis := server.Redis(t, server.RedisOptions{TLS: &server.TLS{Pair: authority.Issue("redis", "127.0.0.1"), Anyone: true}})
 	redis.Pause()
 	defer redis.Resume()
-	option := redisclient.Place{Addrs: []string{redis.Addr()}, TLS: spoken(t, authority.File(), certificate.Pair{})}.Option("test", net.Dialer{Timeout: 50 * time.Millisecond})
+	option := redisclient.Place{Addrs: []string{redis.Addr()}, TLS: tlsConfig(t, authority.File(), certificate.Pair{})}.Option("test", net.Dialer{Timeout: 50 * time.Millisecond})
 	option.ConnWriteTimeout = time.Minute
 	_, err := redisclient.Connect(t.Context(), option)
 	var dial *net.OpError

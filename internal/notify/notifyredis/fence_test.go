@@ -18,18 +18,18 @@ import (
 	"seckill/test/server"
 )
 
-// hearing is a board with a fence, as in an instance.
-type hearing struct {
+// fencedBoard is a board with a fence, as in an instance.
+type fencedBoard struct {
 	*notify.Fence
 	known  chan uint64 // buyers in the order of their notes
 	joined chan struct{}
 }
 
-// hears listens at one place. A ledger publishes its barriers.
-func hears(t *testing.T, at redisclient.Place, prefix string, by *ledgerredis.Ledger) *hearing {
+// listenAt listens at one place. A ledger publishes its barriers.
+func listenAt(t *testing.T, at redisclient.Place, prefix string, by *ledgerredis.Ledger) *fencedBoard {
 	t.Helper()
 	board := notifyredis.New(notifyredis.Options{Place: at, Name: "b", Prefix: prefix, Tag: 2, Logger: quiet})
-	h := &hearing{known: make(chan uint64, 1000), joined: make(chan struct{}, 10)}
+	h := &fencedBoard{known: make(chan uint64, 1000), joined: make(chan struct{}, 10)}
 	h.Fence = notify.NewFence(notify.FenceOptions{
 		Publish: func(ctx context.Context, barrier uint64) (int, error) {
 			places, _, err := by.Fence(ctx, barrier)
@@ -64,7 +64,7 @@ func hears(t *testing.T, at redisclient.Place, prefix string, by *ledgerredis.Le
 }
 
 // caughtUp waits for a fence.
-func (h *hearing) caughtUp(t *testing.T) {
+func (h *fencedBoard) caughtUp(t *testing.T) {
 	t.Helper()
 	rig.Until(t, "a fence has passed", func() bool {
 		passed := make(chan struct{})
@@ -78,7 +78,7 @@ func (h *hearing) caughtUp(t *testing.T) {
 	})
 }
 
-func (h *hearing) buyers() (known []uint64) {
+func (h *fencedBoard) buyers() (known []uint64) {
 	for len(h.known) > 0 {
 		known = append(known, <-h.known)
 	}
@@ -112,9 +112,9 @@ func TestFence_EarlierBuyersAreKnown(t *testing.T) {
 			prefix := newPrefix(t)
 			opt := ledgerredis.Options{Place: places[0], Prefix: prefix, Notes: notifyredis.NotesChannel(prefix), Tag: 1}
 			seller, other := openLedger(t, opt), openLedger(t, opt)
-			var listeners []*hearing
+			var listeners []*fencedBoard
 			for _, place := range places {
-				listeners = append(listeners, hears(t, place, prefix, other))
+				listeners = append(listeners, listenAt(t, place, prefix, other))
 			}
 			for product := range uint32(20) { // on all masters
 				shard := ledger.Shard{Product: product + 1, Group: product + 1, Epoch: 1}
@@ -154,7 +154,7 @@ func TestFence_WaitsForLateNotes(t *testing.T) {
 	prefix, place := newPrefix(t), redisclient.Place{Addrs: []string{redis.Addr()}}
 	book := openLedger(t, ledgerredis.Options{Place: place, Prefix: prefix, Notes: notifyredis.NotesChannel(prefix), Tag: 1})
 	stock(t, book, soldShard, 1)
-	h := hears(t, redisclient.Place{Addrs: []string{proxy.Addr()}}, prefix, book)
+	h := listenAt(t, redisclient.Place{Addrs: []string{proxy.Addr()}}, prefix, book)
 	h.caughtUp(t)
 	proxy.FreezeReplies()
 	sellTo(t, book, soldShard, "last")
@@ -183,7 +183,7 @@ func TestFence_NotHeardFromAnotherServer(t *testing.T) {
 	book := openLedger(t, ledgerredis.Options{
 		Place: redisclient.Place{Addrs: []string{here.Addr()}}, Prefix: prefix, Notes: notifyredis.NotesChannel(prefix),
 	})
-	h := hears(t, redisclient.Place{Addrs: []string{there.Addr()}}, prefix, book)
+	h := listenAt(t, redisclient.Place{Addrs: []string{there.Addr()}}, prefix, book)
 	passed := make(chan struct{})
 	h.Behind(1, func() { close(passed) })
 	select {

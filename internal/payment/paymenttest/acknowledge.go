@@ -14,7 +14,7 @@ func testAcknowledgeMoney(t *testing.T, h Harness) {
 	if got.Status < 200 || got.Status > 299 {
 		t.Errorf("status %d, want 2xx", got.Status)
 	}
-	typed(t, got)
+	checkContentType(t, got)
 }
 
 // A gateway that takes a refusal for an acknowledgement never sends the money
@@ -41,11 +41,11 @@ func testAcknowledgeRefusal(t *testing.T, h Harness) {
 		if got.Status == success.Status && string(got.Body) == string(success.Body) {
 			t.Errorf("%v gets the answer of recorded money: %d %q", refusal, got.Status, got.Body)
 		}
-		typed(t, got)
+		checkContentType(t, got)
 	}
 }
 
-func typed(t *testing.T, got payment.Acknowledgement) {
+func checkContentType(t *testing.T, got payment.Acknowledgement) {
 	t.Helper()
 	if len(got.Body) > 0 && got.ContentType == "" {
 		t.Errorf("body %q has no content type", got.Body)
