@@ -1,6 +1,10 @@
 // Package relay is stage ⑥ with a broker. It passes copies of outbox entries to
 // a carrier, and passes received messages to the workers of this process.
 //
+//   - line.go: connects outbox, broker and workers; receive.go: messages from the broker
+//   - relay.go, pack.go: publishing; bypass.go: while the broker is unwell
+//   - consumer.go: the workers' end
+//
 // The outbox stays the record (docs/contributing/protocols-sale.md, "Carriers"):
 //
 //  1. The relay reads the outbox as a consumer of the workers' group. It has no

@@ -1,5 +1,8 @@
 // Package redisclient connects to Redis: alone, under Sentinels, or as a
 // Cluster. Its calls end with their context, even if the server is frozen.
+//
+//   - link.go: the place and the connection; tls.go: TLS
+//   - kind.go: servers of another kind than configured; keys.go: prefixes of keys
 package redisclient
 
 import (

@@ -1,5 +1,8 @@
 // Package paymenttest is the conformance suite of payment.Provider. An adapter
 // is done when it passes, with its gateway or the gateway's own sandbox.
+//
+//   - paymenttest.go: the harness and the list of tests
+//   - begin.go, notice.go, acknowledge.go, refund.go: the tests of each method
 package paymenttest
 
 import (
