@@ -37,7 +37,7 @@ type Releaser struct {
 	// release: it is closed, lost or behind the store. It must not block.
 	OnTrouble func(product uint32, err error)
 
-	aside background.Postponed[store.Part] // shards that did not answer
+	postponed background.Postponed[store.Part] // shards that did not answer
 }
 
 // Round sends all owed releases. A release that a shard cannot take stays owed,
@@ -45,7 +45,7 @@ type Releaser struct {
 // comes after all others. Round returns the errors at its end.
 func (r *Releaser) Round(ctx context.Context) error {
 	return background.Work[store.Part, store.Release]{
-		Postponed: &r.aside, AtOnce: releaseAtOnce, Due: r.Store.ReleasesDue, Limit: releasePerPage, All: true, Do: r.tell,
+		Postponed: &r.postponed, AtOnce: releaseAtOnce, Due: r.Store.ReleasesDue, Limit: releasePerPage, All: true, Do: r.tell,
 		Key: func(d *store.Release) store.Part { return store.Part{ProductID: d.ProductID, Shard: d.Shard} },
 	}.Round(ctx)
 }

@@ -65,9 +65,9 @@ func TestRelease_ReturnsTheUnitAndTheMark(t *testing.T) {
 	if f := r.Figures(t, p); f.Available != 7 {
 		t.Fatalf("%d units free before the release", f.Available)
 	}
-	duty, freed := releaser(r)
-	rig.Must(t, duty.Round(t.Context()))
-	rig.Must(t, duty.Round(t.Context()))
+	releasing, freed := releaser(r)
+	rig.Must(t, releasing.Round(t.Context()))
+	rig.Must(t, releasing.Round(t.Context()))
 	if f := r.Figures(t, p); f.Available != 9 || f.Marked != 1 || owed(t, r) != 0 {
 		t.Errorf("%d free, %d marked, %d owed", f.Available, f.Marked, owed(t, r))
 	}
@@ -89,10 +89,10 @@ func TestRelease_LostReplyReleasesOnce(t *testing.T) {
 			r := rig.New(t)
 			p, nos := sold(t, r, 1, 2)
 			cancel(t, r, nos[0])
-			duty, _ := releaser(r)
+			releasing, _ := releaser(r)
 			fail(r)
-			_ = duty.Round(t.Context())
-			rig.Must(t, duty.Round(t.Context()))
+			_ = releasing.Round(t.Context())
+			rig.Must(t, releasing.Round(t.Context()))
 			if f := r.Figures(t, p); f.Available != 9 || f.Marked != 1 || owed(t, r) != 0 {
 				t.Errorf("%d free, %d marked, %d owed", f.Available, f.Marked, owed(t, r))
 			}
@@ -109,8 +109,8 @@ func TestRelease_LedgerEpochDecides(t *testing.T) {
 		cancel(t, r, nos[0])
 		p, err := r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 		rig.Must(t, err)
-		duty, freed := releaser(r)
-		rig.Must(t, duty.Round(t.Context()))
+		releasing, freed := releaser(r)
+		rig.Must(t, releasing.Round(t.Context()))
 		if f := r.Figures(t, p); f.Available != 9 || f.Marked != 1 || owed(t, r) != 0 || len(*freed) != 0 {
 			t.Errorf("%d free, %d marked, %d owed, freed %v", f.Available, f.Marked, owed(t, r), *freed)
 		}
@@ -122,13 +122,13 @@ func TestRelease_LedgerEpochDecides(t *testing.T) {
 		_, err := r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 		rig.Refused(t, err, seckill.CodeBusy)
 		cancel(t, r, nos[0]) // stamped with the store's epoch, which the ledger does not have
-		duty, _ := releaser(r)
-		if duty.Round(t.Context()) == nil || owed(t, r) != 1 {
+		releasing, _ := releaser(r)
+		if releasing.Round(t.Context()) == nil || owed(t, r) != 1 {
 			t.Fatalf("%d owed after the ledger refused", owed(t, r))
 		}
 		p, err := r.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 		rig.Must(t, err)
-		rig.Must(t, duty.Round(t.Context()))
+		rig.Must(t, releasing.Round(t.Context()))
 		if f := r.Figures(t, p); f.Available != 9 || f.Marked != 1 || owed(t, r) != 0 {
 			t.Errorf("%d free, %d marked, %d owed", f.Available, f.Marked, owed(t, r))
 		}
@@ -141,8 +141,8 @@ func TestRelease_ClosedShardDelaysOnlyItsOwn(t *testing.T) {
 	q, others := sold(t, r, 2, 1)
 	cancel(t, r, nos[0], others[0])
 	rig.Must(t, r.Embedded.Close(t.Context(), ledger.ShardOf(&p, 0)))
-	duty, _ := releaser(r)
-	if duty.Round(t.Context()) == nil {
+	releasing, _ := releaser(r)
+	if releasing.Round(t.Context()) == nil {
 		t.Error("the round hides the closed shard")
 	}
 	if f := r.Figures(t, q); f.Available != 10 || owed(t, r) != 1 {
@@ -355,13 +355,13 @@ func TestRelease_UndecidedReleaseStaysOwed(t *testing.T) {
 	r := rig.New(t)
 	p, nos := sold(t, r, 1, 4)
 	cancel(t, r, nos[:3]...)
-	duty, _ := releaser(r)
-	duty.Lanes = hesitantLedger{r.Lanes}
+	releasing, _ := releaser(r)
+	releasing.Lanes = hesitantLedger{r.Lanes}
 	r.Store.FailBefore("SettleReleases", 1)
-	if duty.Round(t.Context()) == nil || owed(t, r) != 3 {
+	if releasing.Round(t.Context()) == nil || owed(t, r) != 3 {
 		t.Fatalf("%d owed after the first step, whose result the store did not record", owed(t, r))
 	}
-	rig.Must(t, duty.Round(t.Context()))
+	rig.Must(t, releasing.Round(t.Context()))
 	if f := r.Figures(t, p); f.Available != 9 || f.Marked != 1 || owed(t, r) != 0 {
 		t.Errorf("%d free, %d marked, %d owed", f.Available, f.Marked, owed(t, r))
 	}

@@ -73,13 +73,13 @@ func (b *Book) hasUnasked() bool {
 // epoch that the store lacks. A promise that the ledger has is in the outbox or
 // in a letter.
 func (b *Book) checkLoaded(ctx context.Context, due []*record) error {
-	doubts := make(map[uint32]*doubt)
+	checks := make(map[uint32]*ledgerCheck)
 	for _, r := range due {
 		if r.loaded && len(r.entry.Claims) > 0 && b.present(&r.entry) {
-			d := doubts[r.entry.ProductID]
+			d := checks[r.entry.ProductID]
 			if d == nil {
-				d = &doubt{product: r.entry.ProductID, epoch: r.entry.Epoch, absent: make(map[seckill.OrderNo]bool)}
-				doubts[d.product] = d
+				d = &ledgerCheck{product: r.entry.ProductID, epoch: r.entry.Epoch, absent: make(map[seckill.OrderNo]bool)}
+				checks[d.product] = d
 			}
 			d.records = append(d.records, r)
 		}
@@ -89,12 +89,12 @@ func (b *Book) checkLoaded(ctx context.Context, due []*record) error {
 	within, cancel := context.WithTimeout(ctx, heldWithin)
 	defer cancel()
 	var asked sync.WaitGroup
-	for _, d := range doubts {
+	for _, d := range checks {
 		asked.Go(func() { d.err = b.ask(within, d) })
 	}
 	asked.Wait()
 	var errs []error
-	for _, d := range doubts {
+	for _, d := range checks {
 		if err := b.resolve(ctx, d); err != nil {
 			errs = append(errs, fmt.Errorf("check promises of product %d in the journal: %w", d.product, err))
 		}
@@ -102,8 +102,8 @@ func (b *Book) checkLoaded(ctx context.Context, due []*record) error {
 	return errors.Join(errs...)
 }
 
-// doubt is the loaded promises of one product that are checked in the ledger.
-type doubt struct {
+// ledgerCheck is the loaded promises of one product that are checked in the ledger.
+type ledgerCheck struct {
 	product  uint32
 	epoch    uint64
 	records  []*record
@@ -114,7 +114,7 @@ type doubt struct {
 
 // resolve requests a rebuild of a ledger that lacks promises which the store
 // lacks too.
-func (b *Book) resolve(ctx context.Context, d *doubt) error {
+func (b *Book) resolve(ctx context.Context, d *ledgerCheck) error {
 	if d.err != nil || len(d.suspects) == 0 {
 		return d.err
 	}
@@ -149,7 +149,7 @@ func (b *Book) present(e *seckill.Entry) bool {
 
 // ask finds the promises of one product that the ledger lacks. A record that
 // the ledger has completely needs no further check.
-func (b *Book) ask(ctx context.Context, d *doubt) error {
+func (b *Book) ask(ctx context.Context, d *ledgerCheck) error {
 	var mu sync.Mutex
 	asking, within := errgroup.WithContext(ctx) // the first error cancels the others
 	asking.SetLimit(heldAtOnce)

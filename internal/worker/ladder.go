@@ -25,7 +25,7 @@ const (
 // It uses the settings of a worker, and consumes nothing.
 type Retrier struct {
 	*Worker
-	aside background.Postponed[uint32] // products whose ledger did not answer
+	postponed background.Postponed[uint32] // products whose ledger did not answer
 }
 
 // NewRetrier makes a retrier with the settings of the worker.
@@ -39,7 +39,7 @@ func (w *Retrier) Round(ctx context.Context) error {
 	roundCtx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	err := background.Work[uint32, store.Letter]{
-		Postponed: &w.aside, AtOnce: retryAtOnce, Due: w.store.LettersDue, Limit: lettersPerRound,
+		Postponed: &w.postponed, AtOnce: retryAtOnce, Due: w.store.LettersDue, Limit: lettersPerRound,
 		Key: func(l *store.Letter) uint32 { return l.Item.ProductID },
 		Do: func(ctx context.Context, _ uint32, letters []store.Letter) error {
 			err := w.retryLetters(ctx, letters)

@@ -235,7 +235,7 @@ func (c *consumer) wakePoll() {
 	}
 }
 
-// take returns at most most ready messages. If there are none, the channel
+// take returns up to most ready messages. If there are none, the channel
 // closes when that may have changed, or ended is true.
 func (c *consumer) take(most int) (got []carrier.Delivery, changed <-chan struct{}, ended bool) {
 	c.mu.Lock()

@@ -29,7 +29,7 @@ type frame struct {
 	whole bool
 }
 
-// readFrame reads one frame and keeps at most most bytes of it. It allocates
+// readFrame reads one frame and keeps up to most bytes of it. It allocates
 // memory for bytes that arrive, not for bytes that are announced.
 func readFrame(r io.Reader, most int) (frame, error) {
 	var head [2 * wordBytes]byte
