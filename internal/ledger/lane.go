@@ -258,14 +258,18 @@ func (l *Lane) send(ctx context.Context, w Write) (Result, error) {
 	if !ask {
 		l.unsettled = l.sent
 	}
-	call := l.callContext(ctx)
-	reply, err := l.ledger.Do(call, Request{
+	if now := time.Now(); l.caller != ctx.Done() || l.until.Before(now.Add(l.callTimeout)) {
+		l.callEnd()
+		l.caller, l.until = ctx.Done(), now.Add(l.callTimeout*17/16)
+		l.callCtx, l.callEnd = context.WithDeadline(ctx, l.until)
+	}
+	reply, err := l.ledger.Do(l.callCtx, Request{
 		Shard: l.shard,
 		Call:  Call{Process: l.process, Number: l.sent, Seen: l.seen.Load()},
 		Write: w,
 	})
 	if err != nil {
-		refused, late := errors.Is(err, ErrNotExecuted), call.Err() != nil
+		refused, late := errors.Is(err, ErrNotExecuted), l.callCtx.Err() != nil
 		if (ask || refused || late) && !errors.Is(err, ErrBadCall) && ctx.Err() == nil {
 			l.listener.Replied(false)
 		}
@@ -277,16 +281,6 @@ func (l *Lane) send(ctx context.Context, w Write) (Result, error) {
 	}
 	l.listener.Replied(true)
 	return l.readReply(reply, ask)
-}
-
-// callContext returns the context of a call that is sent now.
-func (l *Lane) callContext(ctx context.Context) context.Context {
-	if now := time.Now(); l.caller != ctx.Done() || l.until.Before(now.Add(l.callTimeout)) {
-		l.callEnd()
-		l.caller, l.until = ctx.Done(), now.Add(l.callTimeout*17/16)
-		l.callCtx, l.callEnd = context.WithDeadline(ctx, l.until)
-	}
-	return l.callCtx
 }
 
 // readReply reads the reply to the newest call.
