@@ -7,7 +7,8 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// algorithm is an accepted `alg`. 0 is every other one, "none" above all.
+// algorithm is an accepted `alg`. The value 0 stands for every other name,
+// "none" included.
 type algorithm uint8
 
 const (
@@ -28,9 +29,9 @@ const (
 	algorithms // the number of entries, for arrays
 )
 
-// methods verify signatures. A method refuses a key of another type, but not an
-// elliptic curve of another algorithm. HS256 has its own code: the hot path must
-// not allocate.
+// methods verify signatures. A method refuses a key of another type, but accepts
+// an elliptic curve of another algorithm. HS256 has its own code, because the hot
+// path must not allocate.
 var methods = [algorithms]jwt.SigningMethod{
 	algHS256: jwt.SigningMethodHS256,
 	algHS384: jwt.SigningMethodHS384,
@@ -58,15 +59,15 @@ func algorithmOf(name []byte) algorithm {
 
 func (a algorithm) String() string { return methods[a].Alg() }
 
-// bySecret reports whether the algorithm is an HMAC with a secret of ours.
+// bySecret reports whether the algorithm is an HMAC with a configured secret.
 func (a algorithm) bySecret() bool { return a <= algHS512 }
 
-// rooms hold the bytes that pass through the library's interfaces. Such bytes
-// escape to the heap, and the caller's token must not.
+// rooms are buffers for bytes that pass through the library's interfaces. Such
+// bytes escape to the heap, and the caller's token must not.
 var rooms = sync.Pool{New: func() any { return new([MaxTokenBytes]byte) }}
 
-// verify checks the signature with the library. One of the keys must have made
-// it: public keys of the algorithm's type, or secrets.
+// verify checks the signature with the library. It accepts the signature if any
+// of the keys made it: public keys of the algorithm's type, or secrets.
 func (t *parts) verify(keys ...any) error {
 	room := rooms.Get().(*[MaxTokenBytes]byte)
 	defer rooms.Put(room)

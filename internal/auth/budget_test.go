@@ -8,13 +8,13 @@ import (
 	"seckill"
 )
 
-// budgets are the allocations of a token's first sight, all of them in golang-jwt
-// and the standard library. Afterwards there are none.
+// budgets are the allocations for a token that is new here, all of them in
+// golang-jwt and the standard library. Later reads allocate nothing.
 var budgets = map[string]float64{
 	"RS256": 12, "RS384": 12, "RS512": 12, "PS256": 16, "PS384": 16, "PS512": 16, "ES256": 24, "ES384": 31, "ES512": 31, "EdDSA": 2,
 }
 
-func TestVerifyingAllocatesNothing(t *testing.T) {
+func TestFromHeader_SecretTokenAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		t.Log("the race detector allocates itself; budgets are measured without it")
 		return
@@ -32,7 +32,7 @@ func TestVerifyingAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestWhatAKeySignedAllocatesOnFirstSightAlone(t *testing.T) {
+func TestFromHeader_KeyTokenAllocatesOnlyWhenNew(t *testing.T) {
 	if raceEnabled {
 		t.Log("the race detector allocates itself; budgets are measured without it")
 		return
@@ -65,7 +65,7 @@ func TestWhatAKeySignedAllocatesOnFirstSightAlone(t *testing.T) {
 	}
 }
 
-// budget holds a token's allocations, whatever becomes of it.
+// budget checks the allocations for a token, accepted or not.
 func budget(t *testing.T, name string, v *Verifier, token string, most float64) {
 	t.Helper()
 	header := []byte("Bearer " + token)
@@ -95,7 +95,7 @@ func BenchmarkClaimed(b *testing.B) {
 	}
 }
 
-// BenchmarkClaims reads claims that a forger may send.
+// BenchmarkClaims reads claims of a forged token.
 func BenchmarkClaims(b *testing.B) {
 	slow := strings.TrimSuffix(strings.Repeat("1.797693134862315807937e99,", 100), ",")
 	for name, payload := range map[string]string{
@@ -112,8 +112,8 @@ func BenchmarkClaims(b *testing.B) {
 	}
 }
 
-// BenchmarkByKey is a token of each algorithm seen again, at first sight, and
-// under a key that is not in the set.
+// BenchmarkByKey reads, for each algorithm, a remembered token, a new token, and
+// a token of an unknown key.
 func BenchmarkByKey(b *testing.B) {
 	for _, alg := range publicAlgorithms {
 		p := key(alg, "2026-11")

@@ -2,10 +2,10 @@ package auth
 
 import "crypto/sha256"
 
-// appendByKey is AppendBuyer for what a public key has signed. To verify such
-// a signature takes longer than all the rest of a request, so a token that was
-// verified is remembered, and with it by which key: the key is looked up each
-// time, and a token does not outlive it.
+// appendByKey is AppendBuyer for tokens that a public key has signed. Checking
+// such a signature takes longer than the rest of the request, so verified tokens
+// are remembered together with their key. The key is looked up on every call, so
+// that a remembered token is refused once its key has left the set.
 func (v *Verifier) appendByKey(dst, room, token []byte, t *parts, look Look) ([]byte, error) {
 	key, err := v.findKey(t)
 	if err != nil {
@@ -24,8 +24,8 @@ func (v *Verifier) appendByKey(dst, room, token []byte, t *parts, look Look) ([]
 	if err != nil {
 		return dst, err
 	}
-	// The dates come before the signature: an expired token, of which pages left
-	// open send many, is refused without the costly step.
+	// Check the dates before the signature. Pages left open send many expired
+	// tokens; they must not cost a signature check.
 	dates := v.checkDates(c.exp, c.notBefore(), now)
 	switch {
 	case dates != nil && !look.DatesLast:
@@ -43,7 +43,7 @@ func (v *Verifier) appendByKey(dst, room, token []byte, t *parts, look Look) ([]
 	return append(dst, c.subject...), nil
 }
 
-// findKey is the key that a token names.
+// findKey returns the key that the token names.
 func (v *Verifier) findKey(t *parts) (*publicKey, error) {
 	if v.keys == nil {
 		return nil, ErrAlgorithm

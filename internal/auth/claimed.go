@@ -1,26 +1,26 @@
 package auth
 
-// Proof is what it would take to prove whom a token names.
+// Proof says what is needed to verify the buyer of a token.
 type Proof uint8
 
-// The proofs.
+// The kinds of proof.
 const (
-	// ProofNone is of a token that can never prove anybody.
+	// ProofNone: the token can never be accepted.
 	ProofNone Proof = iota
-	// ProofSecret is cheap: an HMAC.
+	// ProofSecret: an HMAC, which is cheap to check.
 	ProofSecret
-	// ProofKey takes a public key that is known, unless the token was verified
-	// before.
+	// ProofKey: a known public key must check the signature, unless the token
+	// was verified before.
 	ProofKey
-	// ProofDue takes a public key that may be known soon.
+	// ProofDue: the public key is unknown, but the next fetch may bring it.
 	ProofDue
 )
 
-// Claimed appends to dst the buyer whom the value of an Authorization header
-// names, without a look at the signature. Where the answer is no for whoever it
-// may be, that saves the proof, which is most of the work. Whatever FromHeader
-// would accept is read here as it is there; the proof depends on the token's
-// header alone, and not on whom it names.
+// Claimed reads the buyer from an Authorization header without a check of the
+// signature, and appends it to dst. If the answer is "no" for every buyer, the
+// caller saves the proof, which is most of the work. Claimed reads every token
+// that FromHeader accepts, and finds the same buyer. The proof depends on the
+// token's header only, not on the buyer.
 func (v *Verifier) Claimed(dst, authorization []byte) ([]byte, Proof) {
 	token, ok := bearer(authorization)
 	if !ok || len(token) > MaxTokenBytes {
@@ -39,7 +39,7 @@ func (v *Verifier) claimed(dst, room, token []byte) ([]byte, Proof) {
 	if err != nil {
 		return dst, ProofNone
 	}
-	proof := v.proof(&t) // before the payload takes the room of the key's name
+	proof := v.proof(&t) // before decoding the payload overwrites the key's name in room
 	if proof == ProofNone {
 		return dst, ProofNone
 	}
@@ -54,7 +54,7 @@ func (v *Verifier) claimed(dst, room, token []byte) ([]byte, Proof) {
 	return append(dst, c.subject...), proof
 }
 
-// proof is what the token asks for.
+// proof returns the proof that the token needs.
 func (v *Verifier) proof(t *parts) Proof {
 	if t.alg.bySecret() {
 		if v.ring == nil {

@@ -5,28 +5,28 @@ import (
 	"unicode/utf8"
 )
 
-// maxMembers bounds the members of header and claims, and with them the
-// search for duplicates. Tokens with roles and profiles have about twenty.
+// maxMembers bounds the members of header and claims, and so the search for
+// duplicates. Tokens with roles and profiles have about twenty.
 const maxMembers = 64
 
-// object walks the members of a JSON object and refuses one that has two of
-// the same name: two readers of such a token may see two different buyers.
+// object walks the members of a JSON object. It refuses duplicate names: two
+// readers of such a token may see two different buyers.
 type object struct {
 	scanner
 	names [maxMembers]span
 	count int
 }
 
-// span is a name's place in the text: offsets keep the array small and free
-// of pointers. Decoded parts are shorter than 64 KiB.
+// span is the position of a name in the text. Offsets keep the array small and
+// free of pointers. Decoded parts are shorter than 64 KiB.
 type span struct{ from, to uint16 }
 
-// begin takes the opening brace.
+// begin reads the opening brace.
 func (o *object) begin() bool { return o.space() && o.take('{') }
 
-// next is the name of the next member; its value comes next in the text. At
-// the closing brace, after which nothing may follow, it is nil: an empty name
-// is a member like others, and is not.
+// next returns the name of the next member and stops before its value. At the
+// closing brace the name is nil; ok is then false if text follows. An empty name
+// is a valid name and not nil.
 func (o *object) next() (name []byte, ok bool) {
 	o.space()
 	if o.take('}') {
@@ -57,8 +57,8 @@ func (o *object) next() (name []byte, ok bool) {
 	return name, true
 }
 
-// readHeader is the algorithm that a token asks for and the key that it names,
-// nil for none. Nothing that has to be understood beyond them is let through.
+// readHeader returns the algorithm of a token and the name of its key, nil if it
+// has none. It refuses tokens with `crit`: they need extensions.
 func readHeader(header []byte) (alg algorithm, kid []byte, err error) {
 	o := object{scanner: scanner{text: header}}
 	if !utf8.Valid(header) || !o.begin() {
@@ -97,19 +97,19 @@ func readHeader(header []byte) (alg algorithm, kid []byte, err error) {
 	return alg, kid, nil
 }
 
-// claims are the members that count. Dates are Unix seconds, -1 when absent.
+// claims are the claims that the verifier uses. Dates are Unix seconds, -1 if absent.
 type claims struct {
 	subject, issuer, id []byte
 	exp, nbf, iat       int64
-	// addressed says that the token is for the configured audience, login that
-	// it is a login code.
+	// addressed: the token is for the configured audience. login: it is a
+	// login code.
 	addressed, login bool
 }
 
-// notBefore is when the token begins to count.
+// notBefore is the instant from which the token is valid.
 func (c *claims) notBefore() int64 { return max(c.nbf, c.iat) }
 
-// readClaims reads a payload; audience is the configured one.
+// readClaims reads a payload. audience is the configured one.
 func readClaims(payload []byte, audience string) (claims, error) {
 	c := claims{exp: -1, nbf: -1, iat: -1}
 	o := object{scanner: scanner{text: payload}}
@@ -147,7 +147,7 @@ func readClaims(payload []byte, audience string) (claims, error) {
 	}
 }
 
-// readAudience takes one audience, or an array of them.
+// readAudience reads one audience or an array of audiences.
 func (c *claims) readAudience(o *object, audience string) bool {
 	if !o.take('[') {
 		return c.readOneAudience(o, audience)
@@ -175,7 +175,7 @@ func (c *claims) readOneAudience(o *object, audience string) bool {
 	return ok
 }
 
-// checkDates refuses what has expired or does not count yet.
+// checkDates refuses tokens that have expired or are not valid yet.
 func (v *Verifier) checkDates(exp, notBefore, now int64) error {
 	switch {
 	case exp < 0:
@@ -188,7 +188,7 @@ func (v *Verifier) checkDates(exp, notBefore, now int64) error {
 	return nil
 }
 
-// date is a NumericDate: a number of seconds, from which a fraction is cut.
+// date reads a NumericDate, a number of seconds, and drops its fraction.
 func (o *object) date() (int64, bool) {
 	from := o.at
 	if !o.number() {
@@ -207,7 +207,7 @@ func (o *object) date() (int64, bool) {
 	return seconds, true
 }
 
-// oddDate reads the spellings that few issuers use: 1.7e9, 1731283200.25.
+// oddDate reads rare spellings such as 1.7e9 and 1731283200.25.
 func oddDate(text []byte) (int64, bool) {
 	seconds, err := strconv.ParseFloat(string(text), 64)
 	if err != nil || seconds < 0 || seconds > maxSeconds {

@@ -3,33 +3,33 @@ package auth
 import "time"
 
 const (
-	// LoginAudience is the `aud` of a login code. A token with it never makes
-	// its bearer a buyer: a code travels in an address, where others may read it.
+	// LoginAudience is the `aud` of a login code. A login code travels in a URL,
+	// where others may read it. So it is never accepted as a buyer's token.
 	LoginAudience = "seckill-login"
-	// MaxCodeLife bounds how far in the future a login code may expire, and with
-	// it how long used codes have to be remembered.
+	// MaxCodeLife bounds the lifetime of a login code, and so the time for which
+	// used codes must be remembered.
 	MaxCodeLife = 2 * time.Minute
 	// maxCodeID is the longest `jti` of a login code.
 	maxCodeID = 64
 )
 
-// codeLeeways is how many leeways after its exp a used code is remembered. The
-// instance that takes it may be one leeway ahead of the login, and another one
-// behind, which accepts the code for a leeway of its own.
+// codeLeeways says how long a used code is remembered after its exp, in leeways.
+// The instance that takes the code may be one leeway ahead of the login. Another
+// instance may be one leeway behind, and accepts the code one leeway longer.
 const codeLeeways = 3
 
-// Code is a verified login code. It is good once.
+// Code is a verified login code. It can be used once.
 type Code struct {
 	Buyer string
 	ID    string // 1 to 64 bytes
-	// Life is how long the ID has to be remembered: then no instance accepts the
-	// code any more.
+	// Life is how long the ID must be remembered. After it no instance accepts
+	// the code.
 	Life time.Duration
 }
 
 // LoginCode verifies a login code: a token signed like a buyer's, with `aud`
-// LoginAudience, a `jti`, and an end within MaxCodeLife. The configured issuer
-// must have signed it; the configured audience is that of buyers' tokens.
+// LoginAudience, a `jti`, and an exp within MaxCodeLife. The issuer must be the
+// configured one. The configured audience does not apply: it is for buyers' tokens.
 func (v *Verifier) LoginCode(token []byte, look Look) (Code, error) {
 	var room [maxDecoded]byte
 	t, err := take(room[:], token)

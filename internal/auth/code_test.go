@@ -51,7 +51,7 @@ func TestLoginCode(t *testing.T) {
 	}
 }
 
-func TestALoginCodeIsNeverABuyersToken(t *testing.T) {
+func TestLoginCode_IsNotABuyersToken(t *testing.T) {
 	ed := key("EdDSA", "d")
 	s := openShop(t, setOf(ed))
 	for _, audience := range []string{"", "shop"} {
@@ -71,7 +71,7 @@ func TestALoginCodeIsNeverABuyersToken(t *testing.T) {
 	}
 }
 
-func TestALoginCodeIsOfTheTrustedIssuerAndSignature(t *testing.T) {
+func TestLoginCode_IssuerAndSignatureAreChecked(t *testing.T) {
 	v, err := OpenVerifier(VerifierOptions{Secrets: [][]byte{secret}, Issuer: "shop", Audience: "sale"})
 	if err != nil {
 		t.Fatal(err)

@@ -16,12 +16,12 @@ import (
 	"seckill"
 )
 
-// surrogate matches an escape of half a UTF-16 pair. A library replaces one that
-// stands alone; we refuse it.
+// surrogate matches an escape of half a UTF-16 pair. The library replaces a single
+// half; we refuse it.
 var surrogate = regexp.MustCompile(`(?i)\\ud[89a-f]`)
 
 // maxNesting is the number of open brackets, the outermost included, that the
-// scanner surely accepts.
+// scanner always accepts.
 const maxNesting = maxDepth + 1
 
 // member is a member of a JSON object.
@@ -88,8 +88,8 @@ func narrower(t *testing.T, token string) bool {
 	return narrowerPart(t, cut[0], headerRules) || narrowerPart(t, cut[1], claimRules)
 }
 
-// narrowerPart reads a part of a token. It has a duplicate, a member that its
-// rule refuses, or something beyond our bounds.
+// narrowerPart reads a part of a token. It returns true if the part has a duplicate,
+// a member that its rule refuses, or exceeds our bounds.
 func narrowerPart(t *testing.T, part string, rules map[string]func(any) bool) bool {
 	t.Helper()
 	text, err := jwt.NewParser().DecodeSegment(part)
@@ -134,8 +134,8 @@ func isDate(v any) bool {
 	return ok && err == nil && seconds >= 0 && seconds <= maxSeconds
 }
 
-// agree fails unless we and the library say the same of a token, and read the
-// same claims. Where we refuse alone, one of our rules must explain it.
+// agree fails unless we and the library accept or refuse a token alike and read the
+// same claims. If only we refuse it, one of our stricter rules must explain it.
 func agree(t *testing.T, v *Verifier, token string) {
 	t.Helper()
 	_, ours := v.AppendBuyer(nil, []byte(token), Look{Now: now})
@@ -171,10 +171,9 @@ func agree(t *testing.T, v *Verifier, token string) {
 	}
 }
 
-// FuzzAgainstLibrary holds our reader of tokens to golang-jwt. It signs the
-// header and claims that it is given with every HMAC and with one of the public
-// keys, so that the search gets behind the signature, and then may change one
-// byte of the token.
+// FuzzAgainstLibrary compares our parser with golang-jwt. It signs the given header
+// and claims with every HMAC and one public key, so that the search reaches the
+// code behind the signature. Then it may change one byte of the token.
 func FuzzAgainstLibrary(f *testing.F) {
 	exp := at(time.Hour)
 	deep := strings.Repeat("[", maxDepth) + "1" + strings.Repeat("]", maxDepth)

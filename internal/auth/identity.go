@@ -1,13 +1,13 @@
-// A Verifier says who the buyer is: the subject of the JSON Web Token
-// in the Authorization header. Every purchase passes here before anything is
-// decided, so tokens are read by hand over the raw bytes, and HS256 is verified
-// each time without allocation. Libraries do the rest: go-jose reads the shop's
-// public keys, and golang-jwt verifies every other signature. A signature by a
-// public key (RS*, PS*, ES*, EdDSA) is verified once per token and instance.
+// A Verifier authenticates the buyer: the subject of the JSON Web Token in the
+// Authorization header. Every purchase passes here first. So tokens are parsed by
+// hand over the raw bytes, and HS256 is checked each time without allocation.
+// Libraries do the rest: go-jose reads the shop's public keys, and golang-jwt
+// checks all other signatures. A signature by a public key (RS*, PS*, ES*, EdDSA)
+// is checked once per token and instance.
 //
-// The reader is narrower than the standard allows and never wider: what it
-// accepts, golang-jwt accepts with the same claims. FuzzAgainstLibrary compares
-// the two.
+// The parser is stricter than the standard, never more permissive: golang-jwt
+// accepts every token that it accepts, with the same claims. FuzzAgainstLibrary
+// compares the two.
 
 package auth
 
@@ -23,27 +23,26 @@ import (
 )
 
 const (
-	// MaxTokenBytes bounds the work that an unsigned token can cause.
+	// MaxTokenBytes bounds the work that a forged token can cause.
 	MaxTokenBytes = 4 << 10
-	// DefaultLeeway is how far the clock of the shop's login may differ from the
-	// instance's, unless it is configured.
+	// DefaultLeeway is the default of VerifierOptions.Leeway.
 	DefaultLeeway = 60 * time.Second
 
-	// maxSeconds is the end of the year 9999. Dates beyond it are mistakes,
-	// such as milliseconds, and overflow in some libraries.
+	// maxSeconds is the end of the year 9999. Later dates are mistakes, such as
+	// milliseconds, and overflow in some libraries.
 	maxSeconds = 253402300799
 )
 
-// The refusals. Each says something else in the log; on the wire they are all
-// unauthenticated, except the one that says "not known yet".
+// The log shows which of these errors it was. Clients get `unauthenticated` for
+// all of them, except ErrKeysDue.
 var (
 	ErrMissing   = seckill.Errorf(seckill.CodeUnauthenticated, "no bearer token")
 	ErrMalformed = seckill.Errorf(seckill.CodeUnauthenticated, "token is malformed")
 	ErrTooLong   = seckill.Errorf(seckill.CodeUnauthenticated, "token is longer than 4096 bytes")
 	ErrAlgorithm = seckill.Errorf(seckill.CodeUnauthenticated, "token is signed in a way that is not accepted")
 	ErrSignature = seckill.Errorf(seckill.CodeUnauthenticated, "token signature does not match")
-	// ErrForged is ErrSignature where a public key had to find out, which takes
-	// many times as long.
+	// ErrForged is ErrSignature for a public key. It has its own value because
+	// this check takes many times as long.
 	ErrForged      = seckill.Errorf(seckill.CodeUnauthenticated, "token signature does not match the key that it names")
 	ErrClaims      = seckill.Errorf(seckill.CodeUnauthenticated, "token claims have a wrong type or a duplicate")
 	ErrNoExpiry    = seckill.Errorf(seckill.CodeUnauthenticated, "token has no exp")
@@ -60,49 +59,50 @@ var (
 
 	ErrKey        = seckill.Errorf(seckill.CodeUnauthenticated, "token names a key that is not in the shop's set")
 	ErrKeyUnnamed = seckill.Errorf(seckill.CodeUnauthenticated, "token names no key, and several would fit")
-	// ErrKeysDue says that the key may be in a set that is being fetched, or
-	// that cannot be fetched at present: the buyer is not told "no".
+	// ErrKeysDue: the key may be in a set that is being fetched, or that cannot
+	// be fetched now. So the answer is `busy`, not "no".
 	ErrKeysDue = &seckill.Error{Code: seckill.CodeBusy, Detail: "the keys of buyers' tokens are being fetched", RetryAfter: 2}
 )
 
-// ErrSpared says that a token was not looked at, as Look.Spare asked.
+// ErrSpared: Look.Spare was set, and the token needed a signature check.
 var ErrSpared = &seckill.Error{Code: seckill.CodeRateLimited, Detail: "the token's signature was not checked", RetryAfter: 1}
 
-// Look says how far to go for a token.
+// Look says how thoroughly a token is checked.
 type Look struct {
-	// Now is the instance's own clock. The ledger's would do for sale windows,
-	// but a Redis whose clock is set back would refuse every new token by its
-	// iat.
+	// Now is the instance's own clock. The ledger's clock is not used: if the
+	// clock of Redis is set back, every new token would be refused by its iat.
 	Now time.Time
-	// Spare has no signature checked with a public key. What was verified before,
-	// and what a secret has signed, is read as ever; the rest is ErrSpared.
+	// Spare avoids signature checks with public keys. Tokens that were verified
+	// before and tokens signed with a secret are accepted as usual. All others
+	// get ErrSpared.
 	Spare bool
-	// DatesLast has the signature checked before the dates, which otherwise save
-	// it: ErrExpired and ErrNotYetValid are then proofs of who asks.
+	// DatesLast checks the signature before the dates. ErrExpired and
+	// ErrNotYetValid then prove that the token is genuine. Without it, bad dates
+	// save the signature check.
 	DatesLast bool
 }
 
-// VerifierOptions are what a Verifier trusts. It needs secrets, keys, or both.
+// VerifierOptions lists what a Verifier trusts. It needs secrets, keys, or both.
 type VerifierOptions struct {
-	// Secrets are those of HS256, HS384 and HS512, any of which counts; without
-	// them these algorithms are refused.
+	// Secrets are for HS256, HS384 and HS512; any of them may have signed.
+	// Without secrets these algorithms are refused.
 	Secrets [][]byte
-	// Keys are the shop's public keys; without them only secrets count.
+	// Keys are the shop's public keys. Without them only secrets are accepted.
 	Keys *Keys
-	// Issuer and Audience must be the token's; empty ones are not asked for. The
-	// audience is not LoginAudience.
+	// Issuer and Audience must equal those of the token; empty ones are not
+	// checked. Audience must not be LoginAudience.
 	Issuer, Audience string
 	// Leeway is how far the clock of the shop's login may differ from the
-	// instance's. Dates are whole seconds, so a fraction is cut off.
+	// instance's. Dates are whole seconds, so a fraction is dropped.
 	Leeway time.Duration
 }
 
 // Verifier reads tokens. It is safe for concurrent use.
 type Verifier struct {
-	ring             *Ring     // of HS256; nil: tokens by a secret are refused
-	secrets          []any     // the same, each a []byte, for HS384 and HS512
-	keys             *Keys     // nil: tokens by a public key are refused
-	seen             *verified // what keys have signed; nil without them
+	ring             *Ring     // for HS256; nil: tokens signed with a secret are refused
+	secrets          []any     // the same secrets, each a []byte, for HS384 and HS512
+	keys             *Keys     // nil: tokens signed with a public key are refused
+	seen             *verified // verified tokens of public keys; nil without keys
 	issuer, audience string
 	leeway           int64 // seconds
 }
@@ -129,8 +129,7 @@ func OpenVerifier(opt VerifierOptions) (*Verifier, error) {
 	return v, nil
 }
 
-// FromHeader appends to dst the buyer that the value of an Authorization
-// header names.
+// FromHeader reads the buyer from an Authorization header and appends it to dst.
 func (v *Verifier) FromHeader(dst, authorization []byte, look Look) ([]byte, error) {
 	token, ok := bearer(authorization)
 	if !ok {
@@ -139,10 +138,9 @@ func (v *Verifier) FromHeader(dst, authorization []byte, look Look) ([]byte, err
 	return v.AppendBuyer(dst, token, look)
 }
 
-// AppendBuyer verifies a token and appends its buyer to dst, which is returned
-// as it was when the token is refused. With seckill.MaxBuyerBytes of room in
-// dst nothing is allocated, save for the first sight of a token that a public
-// key has signed.
+// AppendBuyer verifies a token and appends its buyer to dst. If it refuses the
+// token, it returns dst unchanged. If dst has room for seckill.MaxBuyerBytes, it
+// allocates only for a token that a public key has signed and that is new here.
 func (v *Verifier) AppendBuyer(dst, token []byte, look Look) ([]byte, error) {
 	if len(token) <= usualTokenBytes {
 		var room [usualDecoded]byte
@@ -173,16 +171,16 @@ func (v *Verifier) appendBuyer(dst, room, token []byte, look Look) ([]byte, erro
 	return append(dst, c.subject...), nil
 }
 
-// parts are a token cut at its dots, and what its header says.
+// parts are a token cut at its dots, and the fields of its header.
 type parts struct {
-	signed             []byte // header, dot and payload: what the signature is of
+	signed             []byte // header, dot and payload
 	payload, signature []byte // still base64url
 	alg                algorithm
-	kid                []byte // lies in the room that the header was decoded to
+	kid                []byte // points into the buffer of the decoded header
 }
 
-// take cuts a token and reads its header. The algorithm comes first: nothing is
-// computed for a token that asks for another one, "none" above all.
+// take cuts a token and reads its header. It refuses other algorithms, "none"
+// above all, before anything is computed.
 func take(room, token []byte) (parts, error) {
 	if len(token) > MaxTokenBytes {
 		return parts{}, ErrTooLong
@@ -205,7 +203,7 @@ func take(room, token []byte) (parts, error) {
 	return parts{token[:len(header)+1+len(payload)], payload, signature, alg, kid}, nil
 }
 
-// checkSignature verifies in the way that the token asks for.
+// checkSignature checks the signature by the token's algorithm.
 func (v *Verifier) checkSignature(room []byte, t *parts, spare bool) error {
 	if t.alg.bySecret() {
 		return v.checkSecret(room, t)
@@ -238,7 +236,7 @@ func (v *Verifier) checkSecret(room []byte, t *parts) error {
 	return nil
 }
 
-// readPayload reads claims that the trusted issuer made.
+// readPayload reads the claims and checks the issuer.
 func (v *Verifier) readPayload(room, payload []byte) (claims, error) {
 	decoded, ok := decode(room, payload)
 	if !ok {
@@ -251,7 +249,7 @@ func (v *Verifier) readPayload(room, payload []byte) (claims, error) {
 	return c, err
 }
 
-// readBuyer reads claims that make their bearer a buyer, while their dates last.
+// readBuyer reads the claims of a buyer's token. It does not check the dates.
 func (v *Verifier) readBuyer(room, payload []byte) (claims, error) {
 	c, err := v.readPayload(room, payload)
 	if err != nil {
@@ -267,24 +265,24 @@ func (v *Verifier) readBuyer(room, payload []byte) (claims, error) {
 }
 
 const (
-	// maxDecoded is the most that a part of a token can decode to.
+	// maxDecoded is the largest decoded size of a part.
 	maxDecoded = MaxTokenBytes / 4 * 3
-	// usualTokenBytes is more than most tokens have. Room for as many costs a
-	// tenth to clear.
+	// usualTokenBytes is longer than most tokens. A buffer of this size takes a
+	// tenth of the time to clear.
 	usualTokenBytes = 640
 	usualDecoded    = usualTokenBytes / 4 * 3
-	// usualHeader is {"alg":"HS256","typ":"JWT"}, as nearly every signer of HS256
-	// writes it: it need not be read each time.
+	// usualHeader is {"alg":"HS256","typ":"JWT"} as nearly every HS256 signer
+	// writes it. It is recognized without parsing.
 	usualHeader = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9"
 )
 
-// strict refuses a last character with bits that mean nothing, so that a
-// token has one spelling.
+// strict refuses unused bits in the last character, so that a token has one
+// spelling.
 var strict = base64.RawURLEncoding.Strict()
 
 // decode reads base64url without padding. The decoder skips line breaks, so a
-// text with one comes out shorter than its length says; only at a length that
-// base64 never has, 4n+1, would it not.
+// text with one decodes to fewer bytes than its length says. The length 4n+1 is
+// never valid base64 and would hide a line break.
 func decode(room, text []byte) ([]byte, bool) {
 	want := strict.DecodedLen(len(text))
 	if len(text)%4 == 1 || want > len(room) {
@@ -305,11 +303,11 @@ func split(token []byte) (header, payload, signature []byte, ok bool) {
 	if second < 0 {
 		return nil, nil, nil, false
 	}
-	// A third dot is left in the signature, where it is no base64url.
+	// A third dot stays in the signature, where base64url refuses it.
 	return header, rest[:second], rest[second+1:], true
 }
 
-// bearer is the token of an Authorization header: the scheme in any case,
+// bearer returns the token of an Authorization header: the scheme in any case,
 // spaces, and one token.
 func bearer(authorization []byte) ([]byte, bool) {
 	const scheme = "bearer"
@@ -328,8 +326,7 @@ func bearer(authorization []byte) ([]byte, bool) {
 	return token, len(token) > 0
 }
 
-// checkBuyer lends the bytes to the domain's rule as a string, for the length
-// of the call.
+// checkBuyer applies seckill.CheckBuyer without copying the bytes.
 func checkBuyer(buyer []byte) error {
 	if len(buyer) == 0 || seckill.CheckBuyer(unsafe.String(&buyer[0], len(buyer))) != nil {
 		return ErrBuyer

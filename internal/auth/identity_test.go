@@ -19,7 +19,7 @@ var secret = []byte("a secret of the shop, 32 bytes..")
 
 const hs256 = `{"alg":"HS256","typ":"JWT"}`
 
-// seal signs any header and payload, also such as no library would make.
+// seal signs any header and payload, also those that no library would make.
 func seal(t testing.TB, secret []byte, header, payload string) string {
 	t.Helper()
 	ring, err := NewRing(secret)
@@ -119,7 +119,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-func TestIssuerAndAudienceAreThoseThatAreTrusted(t *testing.T) {
+func TestAppendBuyer_IssuerAndAudienceMustMatch(t *testing.T) {
 	for _, tc := range []struct {
 		issuer, audience, claims string
 		want                     error
@@ -158,7 +158,7 @@ func TestIssuerAndAudienceAreThoseThatAreTrusted(t *testing.T) {
 	}
 }
 
-func TestASignersTokensAreForTheSameIssuerAndAudience(t *testing.T) {
+func TestSigner_TokenHasIssuerAndAudience(t *testing.T) {
 	signer, err := NewSigner(secret, "https://shop", "sale")
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func members(n int) string {
 	return b.String()
 }
 
-func TestHeaderMustNameTheAlgorithmOfTheSignature(t *testing.T) {
+func TestHeader_AlgorithmMustMatchSignature(t *testing.T) {
 	for _, tc := range []struct {
 		name, header string
 		want         error
@@ -253,13 +253,13 @@ func TestTokenForm(t *testing.T) {
 	})
 }
 
-// next is the character with the next six bits, which differ in the lowest.
+// next returns the character for the next six-bit value: the lowest bit differs.
 func next(c byte) byte {
 	const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 	return alphabet[strings.IndexByte(alphabet, c)+1]
 }
 
-// check expects a buyer or a refusal, which leaves what the caller gave.
+// check expects a buyer or an error. An error must leave dst unchanged.
 func check(t *testing.T, token, buyer string, want error) {
 	t.Helper()
 	raw := []byte(token)
@@ -275,7 +275,7 @@ func check(t *testing.T, token, buyer string, want error) {
 	}
 }
 
-func TestEveryChangedCharacterIsRefused(t *testing.T) {
+func TestAppendBuyer_RefusesEveryChangedCharacter(t *testing.T) {
 	v := open(t, secret)
 	token := []byte(seal(t, secret, hs256, `{"sub":"bob","exp":`+at(time.Hour)+`}`))
 	for i := range token {
@@ -321,7 +321,7 @@ func TestAuthorizationHeader(t *testing.T) {
 	}
 }
 
-func TestTheUsualHeaderIsWhatItIsTakenFor(t *testing.T) {
+func TestUsualHeader_IsHS256WithoutKeyName(t *testing.T) {
 	text, err := base64.RawURLEncoding.DecodeString(usualHeader)
 	if err != nil {
 		t.Fatal(err)
@@ -331,8 +331,8 @@ func TestTheUsualHeaderIsWhatItIsTakenFor(t *testing.T) {
 	}
 }
 
-// A proof may come later, or never; it must then be of the same buyer.
-func TestWhoIsClaimedIsWhoIsProven(t *testing.T) {
+// The signature may be checked later, or never. It must then be the same buyer.
+func TestClaimed_ReadsSameBuyerWithoutProof(t *testing.T) {
 	v := open(t, secret)
 	long := `{"sub":"bob","exp":` + at(time.Hour) + `,"roles":"` + strings.Repeat("r", 2*usualTokenBytes) + `"}`
 	for name, tc := range map[string]struct{ header, buyer string }{
@@ -352,7 +352,7 @@ func TestWhoIsClaimedIsWhoIsProven(t *testing.T) {
 	}
 }
 
-func TestASecretCanBeRotated(t *testing.T) {
+func TestVerifier_SecretCanBeRotated(t *testing.T) {
 	token, err := sign([]byte("old"), "bob", now.Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
@@ -365,7 +365,7 @@ func TestASecretCanBeRotated(t *testing.T) {
 	}
 }
 
-func TestSignedBuyersAreReadBack(t *testing.T) {
+func TestSigner_BuyersAreReadBack(t *testing.T) {
 	v := open(t, secret)
 	for _, buyer := range []string{"b", "用户 一", `"quoted" \ back`, "<&>\u2028😀", strings.Repeat("x", 64)} {
 		token, err := sign(secret, buyer, now.Add(time.Minute))
@@ -400,7 +400,7 @@ func longSeal(t testing.TB, secret []byte, alg, payload string) string {
 	return signed + "." + base64url(sum)
 }
 
-func TestLongerHMACsAreAcceptedWithTheSecrets(t *testing.T) {
+func TestAppendBuyer_AcceptsHS384AndHS512(t *testing.T) {
 	good := `{"sub":"bob","exp":` + at(time.Hour) + `}`
 	older := []byte("the secret before, 32 bytes.....")
 	e := with(t, setOf(key("RS256", "r")))

@@ -19,37 +19,37 @@ import (
 const (
 	// maxKeys bounds a set. Issuers publish two or three keys at a time.
 	maxKeys = 64
-	// Shorter RSA keys have been broken; longer ones are slow to no purpose.
+	// Shorter RSA keys are not secure; longer ones are needlessly slow.
 	minRSABits, maxRSABits = 2048, 8192
 	// maxExponentText is the base64url length of the longest RSA exponent that
-	// crypto/rsa accepts, which has 32 bits.
+	// crypto/rsa accepts (32 bits).
 	maxExponentText = 6
 )
 
-// publicKey is one of the shop's keys. The key, not the token, decides which
-// algorithms it may be used with.
+// publicKey is one of the shop's keys. The key decides which algorithms it may
+// be used with; the token does not.
 type publicKey struct {
 	algs []algorithm
 	kid  string
-	// material is the RFC 7638 thumbprint: equal for equal keys, whatever their
-	// names.
+	// material is the RFC 7638 thumbprint. Equal keys have equal thumbprints,
+	// also under different names.
 	material [sha256.Size]byte
-	// fingerprint is the beginning of the material, by which tokens that the key has
-	// signed are remembered. It is never 0.
+	// fingerprint is the beginning of material. Verified tokens are remembered
+	// with it. It is never 0.
 	fingerprint uint64
 	public      crypto.PublicKey
 }
 
-// errOtherUse says that a key is for something else, which is nothing unusual.
+// errOtherUse: the key is not for signatures. This is normal.
 var errOtherUse = errors.New("is not for verifying signatures")
 
-// ignored is an entry of a set that no token will be verified with.
+// ignored is an entry of a set that is not used.
 type ignored struct {
 	kid    string
 	reason error
 }
 
-// parseSet reads a set. An entry that cannot be used does not cost the others.
+// parseSet reads a set. It skips entries that cannot be used.
 func parseSet(body []byte) (keys []*publicKey, unused []ignored, err error) {
 	var set struct {
 		Keys *[]json.RawMessage `json:"keys"`
@@ -78,8 +78,8 @@ func parseSet(body []byte) (keys []*publicKey, unused []ignored, err error) {
 	return keys, unused, nil
 }
 
-// repeats reports whether tokens could not say which of two keys they mean. Keys
-// without a name may differ: a token that names none is then refused.
+// repeats reports whether a token cannot tell two keys apart. Keys without a
+// name may differ: a token that names no key is then refused.
 func (k *publicKey) repeats(other *publicKey) bool {
 	return slices.ContainsFunc(k.algs, other.serves) && k.kid == other.kid && (k.kid != "" || k.material == other.material)
 }
@@ -87,12 +87,11 @@ func (k *publicKey) repeats(other *publicKey) bool {
 // serves reports whether the key may be used with an algorithm.
 func (k *publicKey) serves(alg algorithm) bool { return slices.Contains(k.algs, alg) }
 
-// read fills the key from an entry of a set, and binds it to the algorithms of
-// its type, or to the one of them that the entry names.
+// read fills the key from an entry of a set. It binds the key to the algorithms
+// of its type, or to the one that the entry names.
 func (k *publicKey) read(raw []byte) error {
-	// These members the library drops, or reads in a way that does not suit:
-	// it cuts an exponent to 64 bits, and tests the primes of a private half
-	// however long they are.
+	// The library drops some of these members, cuts an exponent to 64 bits, and
+	// tests the primes of a private key of any length. So read them here first.
 	var more struct {
 		Kid string           `json:"kid"`
 		Ops []string         `json:"key_ops"`
@@ -134,8 +133,8 @@ func (k *publicKey) read(raw []byte) error {
 	return err
 }
 
-// bind takes a key that is strong enough, and sets the algorithms of its type
-// and curve. None of them is an HMAC: a public key is never a secret.
+// bind accepts a key that is strong enough, and sets the algorithms of its type
+// and curve. None of them is an HMAC: a public key is never used as a secret.
 func (k *publicKey) bind(public crypto.PublicKey) error {
 	k.public = public
 	switch public := public.(type) {

@@ -42,7 +42,7 @@ var vectors = []struct {
 		"hgyY0il_MGCjP0JzlnLWG1PPOt7-09PGcvMg3AIbQR6dWbhijcNR4ki4iylGjg5BhVsPt9g7sVvpAr_MuM0KAg"},
 }
 
-func TestKeysVerifyTheExamplesOfTheStandards(t *testing.T) {
+func TestKeys_VerifyExamplesOfTheRFCs(t *testing.T) {
 	for _, v := range vectors {
 		keys, unused, err := parseSet([]byte(set(v.key)))
 		if err != nil || len(keys) != 1 || !keys[0].serves(v.alg) {
@@ -76,14 +76,14 @@ func ec(curve elliptic.Curve) func() (crypto.Signer, error) {
 	return func() (crypto.Signer, error) { return ecdsa.GenerateKey(curve, rand.Reader) }
 }
 
-// smallRSA is a public key of few bits, which nobody needs to be able to sign
-// with: the library refuses to make weak ones.
+// smallRSA is a public key of few bits. The library cannot make one, and the test
+// needs no signature by it.
 func smallRSA(bits uint) string {
 	n := new(big.Int).SetBit(big.NewInt(1), int(bits-1), 1)
 	return fmt.Sprintf(`{"kty":"RSA","kid":"weak","e":"AQAB","n":%q}`, base64url(n.Bytes()))
 }
 
-func TestKeysThatMustNotBeTrustedAreIgnoredWithALogLine(t *testing.T) {
+func TestKeys_BadEntriesAreIgnoredAndLogged(t *testing.T) {
 	good, rs, es, ed := key("EdDSA", "good"), key("RS256", "weak"), key("ES256", "weak"), key("EdDSA", "weak")
 	point := es.private.Public().(*ecdsa.PublicKey)
 	encoded, err := point.Bytes() // 4, X, Y
@@ -155,7 +155,7 @@ func TestKeysThatMustNotBeTrustedAreIgnoredWithALogLine(t *testing.T) {
 	}
 }
 
-func TestKeysAreReadAsIssuersWriteThem(t *testing.T) {
+func TestKeys_CommonFormsOfIssuersAreRead(t *testing.T) {
 	rs, es, ed := key("RS256", "k"), key("ES256", "k"), key("EdDSA", "k")
 	for name, c := range map[string]struct {
 		entry string
@@ -171,17 +171,17 @@ func TestKeysAreReadAsIssuersWriteThem(t *testing.T) {
 		e := with(t, set(c.entry))
 		e.expect(t, name, c.key.token(), nil)
 	}
-	// One name for an RSA and an EC key: the token's algorithm tells which.
+	// One name for an RSA and an EC key: the token's algorithm decides.
 	e := with(t, setOf(rs, es, ed))
 	for _, p := range []pair{rs, es, ed} {
 		e.expect(t, "a shared name: "+p.alg, p.token(), nil)
 	}
-	// One name for two keys of RSA: each serves the algorithm that it names.
+	// One name for two RSA keys: each serves the algorithm that it names.
 	ps := otherKey("PS512", "k")
 	e = with(t, setOf(rs, ps))
 	e.expect(t, "RS256 of a shared name", rs.token(), nil)
 	e.expect(t, "PS512 of a shared name", ps.token(), nil)
-	// One name for two keys of an algorithm: the first counts, the log names the other.
+	// One name for two keys of an algorithm: the first is used, the log names the other.
 	e = with(t, setOf(rs, otherKey("RS256", "k")))
 	e.expect(t, "the first", rs.token(), nil)
 	e.expect(t, "the second", otherKey("RS256", "k").token(), ErrForged)
@@ -190,7 +190,7 @@ func TestKeysAreReadAsIssuersWriteThem(t *testing.T) {
 	}
 }
 
-func TestAnUnchangedSetIsLoggedOnce(t *testing.T) {
+func TestKeys_UnchangedSetIsLoggedOnce(t *testing.T) {
 	e := with(t, set(key("RS256", "r").jwk(), smallRSA(1024)))
 	for range 3 {
 		if err := e.fetch(t); err != nil {
@@ -202,8 +202,8 @@ func TestAnUnchangedSetIsLoggedOnce(t *testing.T) {
 	}
 }
 
-// FuzzSet looks for sets that break the reader, and for keys that accept what
-// nobody signed.
+// FuzzSet looks for sets that break the parser, and for keys that accept a
+// signature that they did not make.
 func FuzzSet(f *testing.F) {
 	f.Add([]byte(sameSet()))
 	for _, v := range vectors {

@@ -1,6 +1,6 @@
-// A Ring signs with one secret and accepts several, so that a secret
-// can be rotated while what the old one signed is still about. Signatures are
-// HMAC-SHA256. Nothing is allocated per signature: it stands on the hot path.
+// A Ring signs with one secret and accepts several. So a secret can be rotated
+// while signatures of the old one are still in use. Signatures are HMAC-SHA256.
+// Ring is on the hot path and allocates nothing per signature.
 
 package auth
 
@@ -15,14 +15,14 @@ import (
 const (
 	// Size is the length of a signature.
 	Size = sha256.Size
-	// MaxSecrets bounds what one forged signature costs to refuse. A rotation
-	// needs two; the rest is room for slow ones.
+	// MaxSecrets bounds the cost of refusing a forged signature. A rotation needs
+	// two; more allow slow rotations.
 	MaxSecrets = 8
-	// keptBuffer is the largest message whose buffer is kept for the next one.
+	// keptBuffer is the largest message whose buffer is reused.
 	keptBuffer = 8 << 10
 )
 
-// ErrSecrets says that there is no usable set of secrets.
+// ErrSecrets: the secrets cannot be used.
 var ErrSecrets = errors.New("keyring: needs 1 to 8 secrets, none of them empty")
 
 // Ring is a set of secrets. It is safe for concurrent use.
@@ -45,17 +45,17 @@ func NewRing(secrets ...[]byte) (*Ring, error) {
 	return ring, nil
 }
 
-// Sign is the signature of message under the first secret.
+// Sign signs message with the first secret.
 func (r *Ring) Sign(message []byte) [Size]byte { return r.keys[0].sign(message) }
 
-// SignBy is the signature of message under the secret that Find has named.
+// SignBy signs message with the secret at an index that Find returned.
 func (r *Ring) SignBy(secret int, message []byte) [Size]byte { return r.keys[secret].sign(message) }
 
 // Verify reports whether any of the secrets signed message.
 func (r *Ring) Verify(message, signature []byte) bool { return r.Find(message, signature) >= 0 }
 
-// Find names the secret that signed message, for SignBy; -1 when none did. The
-// comparison takes the same time wherever the first wrong byte stands.
+// Find returns the index of the secret that signed message, or -1. The time of
+// the comparison does not depend on the position of the first wrong byte.
 func (r *Ring) Find(message, signature []byte) (secret int) {
 	for i, k := range r.keys {
 		sum := k.sign(message)
@@ -66,23 +66,23 @@ func (r *Ring) Find(message, signature []byte) (secret int) {
 	return -1
 }
 
-// DeriveKey makes of a secret one for another use, so that what is signed for one
-// use never passes for the other. The secret cannot be told from it.
+// DeriveKey derives a key for one use, so that a signature made for one use is
+// never accepted for another. The secret cannot be computed from the key.
 func DeriveKey(secret []byte, use string) []byte {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write([]byte(use)) // a hash never returns an error
 	return mac.Sum(nil)
 }
 
-// ringKey keeps HMAC states whose padded key has been hashed already, which saves
-// two of the four or so compressions of a short message.
+// ringKey reuses HMAC states that have already hashed the padded key. This saves
+// two of about four compressions for a short message.
 type ringKey struct {
 	states sync.Pool // of *state
 }
 
-// ringState owns the bytes that pass through the hash.Hash interface. What passes
-// an interface escapes to the heap, and copying a token of some hundred bytes
-// is cheaper than making every caller allocate it.
+// ringState owns the bytes that pass through the hash.Hash interface. Such bytes
+// escape to the heap. Copying a token of some hundred bytes is cheaper than an
+// allocation in every caller.
 type ringState struct {
 	mac     hash.Hash
 	message []byte

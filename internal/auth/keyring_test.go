@@ -35,7 +35,7 @@ func TestSignIsHMACSHA256(t *testing.T) {
 	}
 }
 
-func TestARotatedSecretIsStillAcceptedAndARemovedOneIsNot(t *testing.T) {
+func TestRing_AcceptsRotatedSecretButNotRemoved(t *testing.T) {
 	before, _ := NewRing([]byte("old"))
 	during, _ := NewRing([]byte("new"), []byte("old"))
 	after, _ := NewRing([]byte("new"))
@@ -49,9 +49,9 @@ func TestARotatedSecretIsStillAcceptedAndARemovedOneIsNot(t *testing.T) {
 	}
 }
 
-// Two rings with the same secrets in another order agree on what the secret that
-// signed a message signs besides.
-func TestFindNamesTheSecretOnEveryRing(t *testing.T) {
+// Two rings with the same secrets in another order find the same secret for a
+// message, and sign with it alike.
+func TestRing_FindAgreesForEveryOrderOfSecrets(t *testing.T) {
 	one, _ := NewRing([]byte("new"), []byte("old"))
 	other, _ := NewRing([]byte("old"), []byte("new"))
 	message := []byte("message")
@@ -70,7 +70,7 @@ func TestFindNamesTheSecretOnEveryRing(t *testing.T) {
 	}
 }
 
-func TestADerivedSecretIsOneOfItsOwn(t *testing.T) {
+func TestDeriveKey_DiffersByUseAndFromSecret(t *testing.T) {
 	secret := []byte("secret")
 	a, b := DeriveKey(secret, "a"), DeriveKey(secret, "b")
 	if bytes.Equal(a, b) || bytes.Equal(a, secret) || !bytes.Equal(a, DeriveKey(secret, "a")) || len(a) != Size {
@@ -94,7 +94,7 @@ func TestVerifyRefusesEveryChange(t *testing.T) {
 	}
 }
 
-func TestNewRefusesUnusableSecrets(t *testing.T) {
+func TestNewRing_RefusesUnusableSecrets(t *testing.T) {
 	for name, secrets := range map[string][][]byte{
 		"none": nil, "empty": {nil}, "second empty": {[]byte("a"), {}},
 		"too many": make([][]byte, MaxSecrets+1),
@@ -105,7 +105,7 @@ func TestNewRefusesUnusableSecrets(t *testing.T) {
 	}
 }
 
-func TestTheRingKeepsItsOwnCopyOfTheSecret(t *testing.T) {
+func TestRing_CopiesTheSecret(t *testing.T) {
 	secret := []byte("secret")
 	ring, _ := NewRing(secret)
 	clear(secret)
@@ -116,7 +116,7 @@ func TestTheRingKeepsItsOwnCopyOfTheSecret(t *testing.T) {
 	}
 }
 
-func TestConcurrentSigningDoesNotMixMessages(t *testing.T) {
+func TestRing_ConcurrentSigningDoesNotMixMessages(t *testing.T) {
 	ring, _ := NewRing([]byte("secret"))
 	var wg sync.WaitGroup
 	for i := range 8 {

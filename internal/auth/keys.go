@@ -16,14 +16,15 @@ import (
 )
 
 const (
-	// KeysSpacing is the least time between two fetches: an unknown key asks for
-	// one at once, a flood of them for no more. A set that is younger says "no";
-	// with any other the answer is "not known yet". A login that signs with a key
-	// in the moment when it publishes it may have tokens refused for that long.
+	// KeysSpacing is the minimum time between two fetches. An unknown key
+	// requests one fetch at once; more unknown keys request no more. If the set
+	// is younger than KeysSpacing, an unknown key is refused; otherwise the
+	// answer is "not known yet". A login that signs with a key in the moment of
+	// its publication may have tokens refused for that long.
 	KeysSpacing = 10 * time.Second
 
 	fetchDeadline = 5 * time.Second
-	// maxSetBytes bounds what is read. A key with its certificates takes some
+	// maxSetBytes bounds the response. A key with its certificates takes about
 	// 5 KB.
 	maxSetBytes = 512 << 10
 )
@@ -33,12 +34,12 @@ type KeysOptions struct {
 	URL string
 	Log *slog.Logger
 	Now func() time.Time
-	// Transport is how to reach it; nil for the system's certificates and
+	// Transport is used for fetches; nil uses the system's certificates and
 	// proxies.
 	Transport http.RoundTripper
 }
 
-// Keys are the shop's public keys, as its JWKS URL gives them. A set is kept
+// Keys are the shop's public keys, fetched from its JWKS URL. A set stays in use
 // until the next one has been read, however long that takes. It is safe for
 // concurrent use.
 type Keys struct {
@@ -47,20 +48,20 @@ type Keys struct {
 	log    *slog.Logger
 	now    func() time.Time
 	began  time.Time
-	// Wake asks for a Round soon. It is set before the first token is read, and
+	// Wake requests a Round soon. Set it before the first token is read. It
 	// must not block.
 	Wake func()
 
 	current    atomic.Pointer[keySet]
-	tried      atomic.Int64 // when the last fetch began, in nanoseconds since began
-	asked      atomic.Bool  // a Round was asked for, and has not begun
+	tried      atomic.Int64 // start of the last fetch, in nanoseconds since began
+	asked      atomic.Bool  // a Round was requested and has not begun
 	signatures atomic.Uint64
 
 	mu     sync.Mutex // one Round at a time
-	failed error      // how the last fetch ended
+	failed error      // error of the last fetch
 }
 
-// keySet is what was fetched; it does not change.
+// keySet is a fetched set. It does not change.
 type keySet struct {
 	keys    []*publicKey
 	body    [sha256.Size]byte
@@ -68,8 +69,8 @@ type keySet struct {
 	loaded  bool          // false: nothing was ever fetched
 }
 
-// CheckKeysURL refuses an address from which a set of keys must not be
-// fetched: whoever can change it on its way makes buyers of their own.
+// CheckKeysURL refuses an insecure address for the set of keys: an attacker who
+// can change the response can sign in as any buyer.
 func CheckKeysURL(address string) error {
 	u, err := url.Parse(address)
 	if err != nil || u.Hostname() == "" || u.Fragment != "" || u.User != nil {
@@ -83,7 +84,7 @@ func CheckKeysURL(address string) error {
 	return nil
 }
 
-// NewKeys makes an empty set: Round fills it.
+// NewKeys makes an empty set. Round fills it.
 func NewKeys(opt KeysOptions) (*Keys, error) {
 	if err := CheckKeysURL(opt.URL); err != nil {
 		return nil, fmt.Errorf("identity: the address of the keys %w", err)
@@ -94,18 +95,18 @@ func NewKeys(opt KeysOptions) (*Keys, error) {
 		opt.Transport = transport
 	}
 	k := &Keys{url: opt.URL, log: opt.Log, now: opt.Now, began: opt.Now(), Wake: func() {}}
-	// A redirect could lead where CheckKeysURL would not.
+	// A redirect could lead to an address that CheckKeysURL refuses.
 	k.client = &http.Client{Transport: opt.Transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	k.current.Store(&keySet{})
 	k.tried.Store(int64(-KeysSpacing))
 	return k, nil
 }
 
-// clock is the time since the beginning, free of steps.
+// clock is the monotonic time since began.
 func (k *Keys) clock() time.Duration { return k.now().Sub(k.began) }
 
-// find is the key of the name for an algorithm. Without a name it is the only
-// one that fits.
+// find returns the key with a name for an algorithm. Without a name it returns
+// the only key that fits.
 func (k *Keys) find(alg algorithm, kid []byte) (*publicKey, error) {
 	set := k.current.Load()
 	var only *publicKey
@@ -128,8 +129,9 @@ func (k *Keys) find(alg algorithm, kid []byte) (*publicKey, error) {
 	return only, nil
 }
 
-// unknown answers for a key that the set does not have. The shop may have added
-// it since: unless the set is fresh, the answer is open, and a fetch is due.
+// unknown returns the error for a key that the set does not have. The shop may
+// have added the key since: unless the set is fresh, request a fetch and answer
+// "not known yet".
 func (k *Keys) unknown(set *keySet) error {
 	now := k.clock()
 	if set.loaded && now-set.fetched < KeysSpacing {
@@ -141,7 +143,7 @@ func (k *Keys) unknown(set *keySet) error {
 	return ErrKeysDue
 }
 
-// Round fetches the set, unless that was done a moment ago.
+// Round fetches the set, unless the last fetch was less than KeysSpacing ago.
 func (k *Keys) Round(ctx context.Context) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -162,8 +164,8 @@ func (k *Keys) Round(ctx context.Context) error {
 	return err
 }
 
-// Next is how soon a Round is due by itself: soon after one that failed, else 0
-// for "as usual".
+// Next returns the delay until the next Round: short after a failure, else 0 for
+// the usual interval.
 func (k *Keys) Next() time.Duration {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -202,7 +204,7 @@ func (k *Keys) fetch(ctx context.Context) ([]byte, error) {
 	return body, nil
 }
 
-// adopt puts a set in force whose fetch began at the given time.
+// adopt puts a fetched set in use. fetched is the time when its fetch began.
 func (k *Keys) adopt(body []byte, fetched time.Duration) error {
 	old := k.current.Load()
 	next := keySet{body: sha256.Sum256(body), fetched: fetched, loaded: true}
@@ -225,7 +227,7 @@ func (k *Keys) adopt(body []byte, fetched time.Duration) error {
 	return nil
 }
 
-// say logs a set that has changed.
+// say logs a changed set.
 func (k *Keys) say(names []string, unused []ignored) {
 	if len(names) == 0 {
 		k.log.Warn("the shop's set has no key that is accepted; tokens signed with one are refused", "url", k.url)
@@ -244,8 +246,8 @@ func (k *Keys) say(names []string, unused []ignored) {
 // KeysStats are figures of the set.
 type KeysStats struct {
 	Keys       int
-	Age        time.Duration // since the set in force was fetched, or asked for in vain
-	Signatures uint64        // checked so far with a key
+	Age        time.Duration // since the last successful fetch, or since the start
+	Signatures uint64        // signature checks with a key so far
 }
 
 // Stats reads the figures.

@@ -21,7 +21,7 @@ import (
 	"seckill"
 )
 
-func TestAKeyServesItsOwnAlgorithmAlone(t *testing.T) {
+func TestKey_ServesOnlyItsAlgorithm(t *testing.T) {
 	rs, e := sameKeys["RS256"], with(t, sameSet())
 	claims := `{"sub":"bob","exp":` + at(time.Hour) + `}`
 	for _, p := range sameKeys {
@@ -45,7 +45,7 @@ func TestAKeyServesItsOwnAlgorithmAlone(t *testing.T) {
 	e.expect(t, "HS256 by the secret", []byte(seal(t, secret, hs256, claims)), nil)
 }
 
-// A key without "alg" serves what its type and curve can, and "alg" narrows it.
+// A key without "alg" serves all algorithms of its type and curve; "alg" restricts it.
 func TestKeyWithoutAlg_ServesItsTypeAndCurve(t *testing.T) {
 	rsa, p256, p384, p521, ed := key("RS256", "rsa"), key("ES256", "p256"), key("ES384", "p384"), key("ES512", "p521"), key("EdDSA", "ed")
 	e := with(t, set(rsa.jwk("alg", ""), p256.jwk("alg", ""), p384.jwk("alg", ""), p521.jwk("alg", ""), ed.jwk("alg", "")))
@@ -64,9 +64,9 @@ func TestKeyWithoutAlg_ServesItsTypeAndCurve(t *testing.T) {
 	}
 }
 
-// golang-jwt does not ask for the curve when it verifies: a signature of ES384
-// by a key of P-256 would pass it.
-func TestKeyOfACurve_ServesItsOwnHashAlone(t *testing.T) {
+// golang-jwt does not check the curve: without our own check, it would accept an
+// ES384 signature by a P-256 key.
+func TestKey_OfACurveServesOnlyItsHash(t *testing.T) {
 	e := with(t, setOf(key("ES256", "weak")))
 	signed := base64url([]byte(`{"alg":"ES384","kid":"weak"}`)) + "." + base64url([]byte(`{"sub":"bob","exp":`+at(time.Hour)+`}`))
 	private, sum := made()["ES256"].(*ecdsa.PrivateKey), sha512.Sum384([]byte(signed))
@@ -81,7 +81,7 @@ func TestKeyOfACurve_ServesItsOwnHashAlone(t *testing.T) {
 	e.expect(t, "ES384 with P-256", []byte(signed+"."+base64url(signature)), ErrKey)
 }
 
-// The classic forgery: a public key, which everybody has, as the HMAC secret.
+// The classic attack: use the public key, which is no secret, as the HMAC secret.
 func TestPublicKey_IsNeverASecret(t *testing.T) {
 	e := with(t, sameSet())
 	alone := openEngine(t, openShop(t, sameSet()).URL, VerifierOptions{})
@@ -112,7 +112,7 @@ func TestPublicKey_IsNeverASecret(t *testing.T) {
 	}
 }
 
-func TestWithoutSecretsHMACIsRefusedAndWithoutKeysAllOthers(t *testing.T) {
+func TestVerifier_RefusesAlgorithmsWithoutSecretsOrKeys(t *testing.T) {
 	rs := key("RS256", "r")
 	hs := []byte(seal(t, secret, hs256, `{"sub":"bob","exp":`+at(time.Hour)+`}`))
 	e := openEngine(t, openShop(t, setOf(rs)).URL, VerifierOptions{})
@@ -124,7 +124,7 @@ func TestWithoutSecretsHMACIsRefusedAndWithoutKeysAllOthers(t *testing.T) {
 	(&engine{Verifier: open(t, secret)}).expect(t, "RS256 without keys", rs.token(), ErrAlgorithm)
 }
 
-func TestATokenWithoutAKeysNameNeedsTheOnlyOneThatFits(t *testing.T) {
+func TestKeys_UnnamedKeyAcceptedOnlyIfOneFits(t *testing.T) {
 	rs, rs2, es := key("RS256", "r"), otherKey("RS256", "r2"), key("ES256", "e")
 	unnamed := key("RS256", "").token()
 	with(t, setOf(rs, es)).expect(t, "one that fits", unnamed, nil)
@@ -136,8 +136,8 @@ func TestATokenWithoutAKeysNameNeedsTheOnlyOneThatFits(t *testing.T) {
 	with(t, setOf(key("RS256", ""))).expect(t, "a name that the only one does not have", rs.token(), ErrKey)
 }
 
-// A token that was verified and is remembered counts no longer than its key.
-func TestRotationTakesOldTokensAlongWithTheirKey(t *testing.T) {
+// A remembered token is valid no longer than its key.
+func TestKeys_RememberedTokenIsRefusedWithoutItsKey(t *testing.T) {
 	for _, alg := range publicAlgorithms {
 		old, fresh := key(alg, "2025"), otherKey(alg, "2026")
 		s := openShop(t, setOf(old))
@@ -167,9 +167,9 @@ func TestRotationTakesOldTokensAlongWithTheirKey(t *testing.T) {
 	}
 }
 
-// A crowd that reads while keys come and go sees one set or the other; once a
-// key is gone, nobody is let in by it.
-func TestKeysRotateUnderACrowd(t *testing.T) {
+// Readers see either the old or the new set while keys change. A removed key
+// accepts no token.
+func TestKeys_RotateDuringTraffic(t *testing.T) {
 	stays, goes := key("ES256", "stays"), key("EdDSA", "goes")
 	s := openShop(t, setOf(stays, goes))
 	e := openEngine(t, s.URL, VerifierOptions{})
@@ -205,11 +205,11 @@ func TestKeysRotateUnderACrowd(t *testing.T) {
 	}
 	close(over)
 	crowd.Wait()
-	// Alone: it may have to fetch again, which moves the clock for everybody.
+	// After the crowd has ended: this may fetch again, which moves the shared clock.
 	e.expect(t, "after the last fetch", goes.token(), ErrKey)
 }
 
-func TestASignatureIsCheckedOncePerTokenWhileItsKeyStays(t *testing.T) {
+func TestKeys_SignatureIsCheckedOncePerToken(t *testing.T) {
 	es, ed := key("ES256", "e"), key("EdDSA", "d")
 	s := openShop(t, setOf(es))
 	e := openEngine(t, s.URL, VerifierOptions{})
@@ -226,7 +226,7 @@ func TestASignatureIsCheckedOncePerTokenWhileItsKeyStays(t *testing.T) {
 	if n := e.keys.Stats().Signatures; n != 1 {
 		t.Errorf("%d signatures were checked, want 1", n)
 	}
-	// Remembered or not, its time ends.
+	// A remembered token expires too.
 	late := now.Add(time.Hour + DefaultLeeway)
 	if _, err := e.AppendBuyer(nil, token, Look{Now: late}); err != ErrExpired {
 		t.Errorf("at its end: %v", err)
@@ -238,8 +238,8 @@ func TestASignatureIsCheckedOncePerTokenWhileItsKeyStays(t *testing.T) {
 	}
 }
 
-// Whoever asks is told "not known yet" while it is not known, and "no" after.
-func TestAnUnknownKeyIsFetchedOnce(t *testing.T) {
+// While the key is unknown, the answer is "not known yet"; afterwards it is "no".
+func TestKeys_UnknownKeyCausesOneFetch(t *testing.T) {
 	known, added, nobodys := key("EdDSA", "known"), otherKey("EdDSA", "added"), key("EdDSA", "nobody's")
 	s := openShop(t, setOf(known))
 	e := openEngine(t, s.URL, VerifierOptions{})
@@ -253,7 +253,7 @@ func TestAnUnknownKeyIsFetchedOnce(t *testing.T) {
 	s.publish(setOf(known, added))
 	e.pass(KeysSpacing)
 
-	// A fetch that takes its time: all who ask meanwhile are told busy.
+	// During a slow fetch, all requests get busy.
 	began, goOn := make(chan struct{}), make(chan struct{})
 	s.answers(func(w http.ResponseWriter, _ *http.Request) {
 		close(began)
@@ -287,7 +287,7 @@ func TestAnUnknownKeyIsFetchedOnce(t *testing.T) {
 	}
 }
 
-func TestAFloodOfUnknownKeysFetchesEveryTenSecondsAtMost(t *testing.T) {
+func TestKeys_FloodOfUnknownKeysFetchesEveryTenSeconds(t *testing.T) {
 	s := openShop(t, setOf(key("EdDSA", "known")))
 	e := openEngine(t, s.URL, VerifierOptions{})
 	const seconds, each = 60, 50
@@ -319,7 +319,7 @@ func TestAFloodOfUnknownKeysFetchesEveryTenSecondsAtMost(t *testing.T) {
 	}
 }
 
-func TestARefreshThatFailsLeavesTheKeysInForce(t *testing.T) {
+func TestKeys_FailedFetchKeepsTheSet(t *testing.T) {
 	known := key("EdDSA", "known")
 	plain := func(status int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -389,7 +389,7 @@ func TestFetchKeys_ErrorDoesNotQuoteTheQuery(t *testing.T) {
 	}
 }
 
-func TestAShopThatIsAwayAtTheStartIsWaitedFor(t *testing.T) {
+func TestKeys_ShopAwayAtStartIsRetried(t *testing.T) {
 	known := key("ES256", "known")
 	s := openShop(t, setOf(known))
 	s.Close()
@@ -409,7 +409,7 @@ func TestAShopThatIsAwayAtTheStartIsWaitedFor(t *testing.T) {
 	e.expect(t, "when it is back", known.token(), nil)
 }
 
-func TestAFetchThatHangsIsGivenUp(t *testing.T) {
+func TestKeys_HangingFetchTimesOut(t *testing.T) {
 	gone := make(chan struct{})
 	s := openShop(t, "")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -427,7 +427,7 @@ func TestAFetchThatHangsIsGivenUp(t *testing.T) {
 	<-gone
 }
 
-func TestKeysAreFetchedOverTLSOrLoopbackOnly(t *testing.T) {
+func TestKeys_FetchedOnlyOverTLSOrLoopback(t *testing.T) {
 	for address, ok := range map[string]bool{
 		"https://login.example.com/.well-known/jwks.json": true,
 		"https://127.0.0.1:8443/keys?tenant=7":            true,

@@ -27,8 +27,8 @@ func TestLeeway_BoundsDatesOfTokens(t *testing.T) {
 	}
 }
 
-// Instances judge codes by clocks of their own. The one that takes a code may be
-// a leeway ahead of the login, and another one a leeway behind.
+// Each instance has its own clock. The instance that takes a code may be one leeway
+// ahead of the login, and another one a leeway behind.
 func TestLoginCode_RememberedUntilNoInstanceAcceptsIt(t *testing.T) {
 	const leeway = 30 * time.Second
 	v, err := OpenVerifier(VerifierOptions{Secrets: [][]byte{secret}, Leeway: leeway})

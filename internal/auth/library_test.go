@@ -13,7 +13,7 @@ import (
 	"github.com/golang-jwt/jwt/v5"
 )
 
-// library is the buyer of a token by libraryClaims.
+// library returns the buyer that libraryClaims reads.
 func library(token string, keys map[string]pair) (string, error) {
 	claims, err := libraryClaims(token, keys)
 	if err != nil {
@@ -56,11 +56,11 @@ var sameKeys = func() map[string]pair {
 	return keys
 }()
 
-// sameSet is the set of their public halves.
+// sameSet is the JWKS of their public halves.
 func sameSet() string { return setOf(slices.Collect(maps.Values(sameKeys))...) }
 
-// notWider fails if we accept a token that the library refuses, or read
-// another buyer from it.
+// notWider fails if we accept a token that the library refuses, or read another
+// buyer from it.
 func notWider(t *testing.T, v *Verifier, token string) {
 	t.Helper()
 	ours, err := v.AppendBuyer(nil, []byte(token), Look{Now: now})
@@ -79,7 +79,7 @@ func notWider(t *testing.T, v *Verifier, token string) {
 	}
 }
 
-// bothWays are the library's signers with their keys.
+// bothWays lists the library's signing keys by algorithm.
 func bothWays() map[string]any {
 	ways := map[string]any{"HS256": secret, "HS384": secret, "HS512": secret}
 	for alg, p := range sameKeys {
@@ -88,7 +88,7 @@ func bothWays() map[string]any {
 	return ways
 }
 
-func TestTokensOfTheLibraryAreAccepted(t *testing.T) {
+func TestVerifier_AcceptsTokensOfLibrary(t *testing.T) {
 	e := with(t, sameSet())
 	for _, claims := range []jwt.Claims{
 		jwt.MapClaims{"sub": "bob", "exp": now.Add(time.Hour).Unix()},
@@ -115,9 +115,8 @@ func TestTokensOfTheLibraryAreAccepted(t *testing.T) {
 	}
 }
 
-// The library's own refusals are ours: what differs between the two would be
-// seen here before it is fuzzed.
-func TestWhatTheLibraryRefusesIsRefused(t *testing.T) {
+// A difference to the library would be seen here before it is found by fuzzing.
+func TestVerifier_RefusesWhatLibraryRefuses(t *testing.T) {
 	e := with(t, sameSet())
 	for name, claims := range map[string]string{
 		"expired": `{"sub":"bob","exp":` + at(-DefaultLeeway) + `}`, "not yet": `{"sub":"bob","exp":` + at(time.Hour) + `,"nbf":` + at(2*DefaultLeeway) + `}`,
@@ -133,7 +132,7 @@ func TestWhatTheLibraryRefusesIsRefused(t *testing.T) {
 	}
 }
 
-// numbers are spellings at the edges of what encoding/json takes for a number.
+// numbers are edge cases of JSON's number grammar.
 var numbers = []string{
 	"0", "-0", "0.0", "-0.5E-7", "1e308", "1.7976931348623157e308", "1.7976931348623158e308", "1.7976931348623159e308", "-1.7976931348623159e308",
 	"1e309", "1e400", "-1e400", "1E+400", "1e-400", "-1e-400", "5e-324", "0e400", "0.0e99999999999", "1e99999999999999999999", "1e-99999999999999999999",
@@ -142,7 +141,7 @@ var numbers = []string{
 	"0." + strings.Repeat("9", 400), "01", "1.", ".5", "1e", "+1", "0x1p4", "1_0", "NaN", "Infinity", "1e4.0",
 }
 
-// withNumber puts a number where its value is not looked at.
+// withNumber puts a number into headers and claims whose value is skipped.
 func withNumber(number string) (headers, claims []string) {
 	exp := at(time.Hour)
 	return []string{
@@ -182,7 +181,7 @@ func TestSkippedNumbers_AgreeWithTheLibraryWithinBounds(t *testing.T) {
 	}
 }
 
-// FuzzNumber holds the scanner's numbers to those of encoding/json.
+// FuzzNumber compares the scanner's numbers with encoding/json.
 func FuzzNumber(f *testing.F) {
 	for _, number := range numbers {
 		f.Add(number)
@@ -200,7 +199,7 @@ func FuzzNumber(f *testing.F) {
 	})
 }
 
-func TestOurTokensAreAcceptedByTheLibrary(t *testing.T) {
+func TestSigner_LibraryAcceptsTokens(t *testing.T) {
 	token, err := sign(secret, "用户一", now.Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
@@ -210,8 +209,8 @@ func TestOurTokensAreAcceptedByTheLibrary(t *testing.T) {
 	}
 }
 
-// FuzzClaims signs whatever it is given, so that the search is behind the
-// signature, where a mistake would matter.
+// FuzzClaims signs its input, so that the search reaches the code behind the
+// signature.
 func FuzzClaims(f *testing.F) {
 	exp := at(time.Hour)
 	for _, payload := range []string{

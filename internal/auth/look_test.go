@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// What was verified, and what a secret signed, is read although signatures are
-// spared; and with the dates last only a genuine token is told about its dates.
-func TestALookGoesAsFarAsItIsAsked(t *testing.T) {
+// Spare still accepts verified tokens and tokens of a secret. With DatesLast, only
+// a genuine token gets an error about its dates.
+func TestLook_SpareAndDatesLast(t *testing.T) {
 	for _, alg := range publicAlgorithms {
 		p, thief := key(alg, "k"), otherKey(alg, "k")
 		e := with(t, setOf(p))
@@ -43,7 +43,7 @@ func TestALookGoesAsFarAsItIsAsked(t *testing.T) {
 		if _, err := e.LoginCode([]byte(code), Look{Now: now, Spare: true}); err != ErrSpared {
 			t.Errorf("%s, a login code: %v", alg, err)
 		}
-		e.pass(KeysSpacing) // a set of this age cannot tell that there is no such key
+		e.pass(KeysSpacing) // a set of this age cannot refuse an unknown key
 		for want, token := range map[Proof]string{ProofKey: string(thief.token()), ProofDue: string(key(alg, "another").token()), ProofNone: p.seal(`{"alg":"none"}`, expired)} {
 			if _, proof := e.Claimed(nil, []byte("Bearer "+token)); proof != want {
 				t.Errorf("%s: proof %d, want %d", alg, proof, want)

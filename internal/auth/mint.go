@@ -1,10 +1,9 @@
-// A Mint makes and reads purchase tokens: short-lived proofs
-// that a buyer has answered the challenge of a product. A token carries its own
-// signature, so that any instance can read what another one made and no state
-// is kept.
+// A Mint makes and reads purchase tokens: short-lived proofs that a buyer has
+// answered the challenge of a product. A token carries its own signature, so any
+// instance can read it without shared state.
 //
-// A token's id is the idempotency key of the purchase: the same token sent
-// twice finds the same order, and so do two tokens of one id.
+// A token's id is the idempotency key of the purchase: the same token sent twice
+// finds the same order, and so do two tokens with one id.
 
 package auth
 
@@ -17,21 +16,21 @@ import (
 	"seckill"
 )
 
-// The refusals. Each says something else in the log; on the wire they are all
-// token_invalid.
+// The log shows which of these errors it was. Clients get `token_invalid` for
+// all of them.
 var (
 	ErrTokenMalformed = seckill.Errorf(seckill.CodeTokenInvalid, "not a purchase token of ours")
 	ErrForeign        = seckill.Errorf(seckill.CodeTokenInvalid, "not signed by us for this buyer and product")
 	ErrTokenExpired   = seckill.Errorf(seckill.CodeTokenInvalid, "the purchase token has expired")
 )
 
-// TokenID is the identity of a token.
+// TokenID identifies a token.
 type TokenID [16]byte
 
-// KeyLen is the length of an ID's text.
+// KeyLen is the length of TokenID.String.
 const KeyLen = 22
 
-// String is the idempotency key that the ledger keeps: 22 characters of
+// String returns the idempotency key that the ledger keeps: 22 characters of
 // base64url.
 func (id TokenID) String() string {
 	var text [KeyLen]byte
@@ -53,7 +52,7 @@ func NewMint(secrets ...[]byte) (*Mint, error) {
 	return &Mint{ring: ring}, nil
 }
 
-// Issue makes the token with this id of a buyer for a product.
+// Issue makes a token with this id for a buyer and a product.
 func (m *Mint) Issue(id TokenID, buyer string, productID uint32, expires time.Time) (string, error) {
 	if err := seckill.CheckBuyer(buyer); err != nil {
 		return "", err

@@ -32,7 +32,7 @@ func openMint(t testing.TB, secrets ...string) *Mint {
 	return m
 }
 
-// issue makes a token under the id that all tests share.
+// issue makes a token with the id that all tests share.
 func issue(t testing.TB, m *Mint, buyer string) string {
 	t.Helper()
 	token, err := m.Issue(id, buyer, product, mintNow.Add(life))
@@ -44,7 +44,7 @@ func issue(t testing.TB, m *Mint, buyer string) string {
 
 var id = TokenID{1, 2, 3, 15: 16}
 
-func TestATokenIsReadWithItsIDEveryTime(t *testing.T) {
+func TestMint_VerifyReturnsSameID(t *testing.T) {
 	m := openMint(t, "secret")
 	token := issue(t, m, buyer)
 	first, err := m.Verify([]byte(token), []byte(buyer), product, mintNow)
@@ -60,7 +60,7 @@ func TestATokenIsReadWithItsIDEveryTime(t *testing.T) {
 	}
 }
 
-func TestATokenServesItsBuyerAndProductUntilItExpires(t *testing.T) {
+func TestMint_TokenIsForOneBuyerAndProductUntilExpiry(t *testing.T) {
 	m := openMint(t, "secret")
 	token := issue(t, m, buyer)
 	for _, tc := range []struct {
@@ -95,7 +95,7 @@ func TestATokenServesItsBuyerAndProductUntilItExpires(t *testing.T) {
 	}
 }
 
-func TestEveryChangedByteIsRefused(t *testing.T) {
+func TestMint_RefusesEveryChangedByte(t *testing.T) {
 	m := openMint(t, "secret")
 	token := issue(t, m, buyer)
 	sealed, _ := base64.RawURLEncoding.DecodeString(token)
@@ -110,9 +110,9 @@ func TestEveryChangedByteIsRefused(t *testing.T) {
 	}
 }
 
-// Buyer and product stand next to each other in what is signed: no shift of a
-// byte from one to the other may read alike.
-func TestBuyersWithControlledBytesDoNotCollide(t *testing.T) {
+// Buyer and product are adjacent in the signed message. Moving a byte from one to
+// the other must not give the same message.
+func TestMint_BuyerAndProductDoNotCollide(t *testing.T) {
 	m := openMint(t, "secret")
 	token := issue(t, m, "ab")
 	if _, err := m.Verify([]byte(token), []byte("b"), product<<8|'a', mintNow); !errors.Is(err, ErrForeign) {
@@ -130,9 +130,9 @@ func TestMint_SecretCanBeRotated(t *testing.T) {
 	}
 }
 
-// Instances change their secrets one after the other: while one signs with the
-// new and the other still with the old, each reads the other's tokens.
-func TestInstancesInTheMiddleOfARotationReadEachOther(t *testing.T) {
+// Instances get a new secret one after the other. Meanwhile each must accept the
+// tokens that the others sign.
+func TestMint_InstancesAgreeDuringRotation(t *testing.T) {
 	a, b := openMint(t, "new", "old"), openMint(t, "old", "new")
 	for name, token := range map[string]string{"the one ahead": issue(t, a, buyer), "the one behind": issue(t, b, buyer)} {
 		for _, reader := range []*Mint{a, b} {
@@ -143,7 +143,7 @@ func TestInstancesInTheMiddleOfARotationReadEachOther(t *testing.T) {
 	}
 }
 
-func TestNothingIsMadeWithoutASecretOrABuyer(t *testing.T) {
+func TestMint_NeedsSecretAndBuyer(t *testing.T) {
 	if _, err := NewMint(); err == nil {
 		t.Error("made a mint without a secret")
 	}
@@ -152,7 +152,7 @@ func TestNothingIsMadeWithoutASecretOrABuyer(t *testing.T) {
 	}
 }
 
-func TestVerifyAllocatesNothingButTheKey(t *testing.T) {
+func TestMint_VerifyAllocatesNothingButTheKey(t *testing.T) {
 	if raceEnabled {
 		t.Log("the race detector allocates itself; budgets are measured without it")
 		return

@@ -1,10 +1,9 @@
-// A LinkSigner makes and reads order links: signed texts that let whoever
-// has one look at one order for a while, and do nothing with it. A payment app
-// may return into another browser than the one that the buyer is signed in at;
-// the link is what it brings along.
+// A LinkSigner makes and reads order links: signed texts that let their holder
+// read one order for a limited time, and nothing else. A payment app may return to a
+// browser in which the buyer is not signed in; the link shows the order there.
 //
-// A link carries its own signature, so that any instance can read what another
-// one made and no state is kept.
+// A link carries its own signature, so any instance can read it without shared
+// state.
 
 package auth
 
@@ -17,12 +16,12 @@ import (
 	"seckill"
 )
 
-// AfterPay is how long a link outlives the time to pay: whoever paid in the
-// evening looks again in the morning.
+// AfterPay is how long a link is valid after the order's time to pay has ended.
+// A buyer who paid in the evening may look again in the morning.
 const AfterPay = 24 * time.Hour
 
-// The refusals. Each says something else in the log; on the wire they are both
-// token_invalid.
+// The log shows which of these errors it was. Clients get `token_invalid` for
+// both.
 var (
 	ErrLinkForeign = refusal("not a link of ours to this order")
 	ErrLinkExpired = refusal("the link to the order has expired")
@@ -33,33 +32,33 @@ func refusal(detail string) *seckill.Error {
 		Titled("The link to this order is not valid or has run out.", "订单链接无效或已过期")
 }
 
-// purpose is the first byte of what is sealed, and its version.
+// purpose is the first byte of the signed bytes. It is also their version.
 const purpose = 3
 
 // Sealed bytes, before base64url without padding:
 //
 //	purpose (1) · expiry in Unix milliseconds (8) · signature (32)
 //
-// What is signed is the first 9 bytes and the order number, which is not sent:
-// the address names it already.
+// The signature covers the first 9 bytes and the order number. The order number
+// is not part of the link: the URL has it already.
 const (
 	linkBodyLen   = 1 + 8
 	sealedLinkLen = linkBodyLen + Size
 )
 
-// strictBase64 refuses a last character with bits that mean nothing, so that a link
-// has one spelling.
+// strictBase64 refuses unused bits in the last character, so that a link has one
+// spelling.
 var strictBase64 = base64.RawURLEncoding.Strict()
 
-// TextLen is the length of a link's text.
+// TextLen is the length of a link in characters.
 var TextLen = strictBase64.EncodedLen(sealedLinkLen)
 
 // LinkSigner makes and reads links. It is safe for concurrent use.
 type LinkSigner struct{ ring *Ring }
 
-// NewLinkSigner makes a signer under keys that are derived from secrets which serve
-// something else too: what is signed here can never pass for that, nor that for
-// this. The first secret signs, all are accepted.
+// NewLinkSigner derives its own keys from secrets that also serve another use, so
+// that a link is never accepted there, nor the other way round. The first secret
+// signs; all are accepted.
 func NewLinkSigner(secrets ...[]byte) (*LinkSigner, error) {
 	derived := make([][]byte, len(secrets))
 	for i, secret := range secrets {
@@ -75,7 +74,7 @@ func NewLinkSigner(secrets ...[]byte) (*LinkSigner, error) {
 	return &LinkSigner{ring}, nil
 }
 
-// Sign makes a link to an order that lives until an instant.
+// Sign makes a link to an order that is valid until an instant.
 func (s *LinkSigner) Sign(no seckill.OrderNo, until time.Time) string {
 	sealed := make([]byte, linkBodyLen, sealedLinkLen)
 	sealed[0] = purpose
@@ -84,8 +83,8 @@ func (s *LinkSigner) Sign(no seckill.OrderNo, until time.Time) string {
 	return strictBase64.EncodeToString(append(sealed, sum[:]...))
 }
 
-// Of makes the link to an order, which ends AfterPay after its time to pay: "" for
-// an order that has no such time yet, and for one whose link would be over.
+// Of makes the link to an order, valid until AfterPay after its time to pay. It
+// returns "" if the order has no time to pay yet, or if the link would be expired.
 func (s *LinkSigner) Of(o *seckill.Order, now time.Time) string {
 	until := o.PayBefore.Add(AfterPay)
 	if o.PayBefore.IsZero() || !now.Before(until) {
@@ -94,13 +93,13 @@ func (s *LinkSigner) Of(o *seckill.Order, now time.Time) string {
 	return s.Sign(o.OrderNo, until)
 }
 
-// Check reads a link to an order.
+// Check verifies a link to an order.
 func (s *LinkSigner) Check(link []byte, no seckill.OrderNo, now time.Time) error {
 	if len(link) != TextLen {
 		return ErrLinkForeign
 	}
 	sealed := make([]byte, sealedLinkLen)
-	// The decoder skips line breaks; a text with one comes out short.
+	// The decoder skips line breaks, so a text with one decodes to fewer bytes.
 	if n, err := strictBase64.Decode(sealed, link); err != nil || n != sealedLinkLen || sealed[0] != purpose {
 		return ErrLinkForeign
 	}

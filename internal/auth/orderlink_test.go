@@ -24,7 +24,7 @@ func signer(t *testing.T, secrets ...[]byte) *auth.LinkSigner {
 	return s
 }
 
-func TestALinkShowsOneOrderForAWhile(t *testing.T) {
+func TestLink_IsForOneOrderUntilExpiry(t *testing.T) {
 	s, no := signer(t, one), seckill.NewOrderNo(now, 7, 42)
 	until := now.Add(time.Hour)
 	link := s.Sign(no, until)
@@ -61,8 +61,8 @@ func flip(c byte) string {
 	return "A"
 }
 
-// TestALinkIsNoPurchaseToken, though both come from one secret.
-func TestALinkIsNoPurchaseToken(t *testing.T) {
+// Links and purchase tokens are derived from one secret.
+func TestLink_IsNotAPurchaseToken(t *testing.T) {
 	mint, err := auth.NewMint(one)
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestALinkIsNoPurchaseToken(t *testing.T) {
 	}
 }
 
-func TestASignerNeedsSecrets(t *testing.T) {
+func TestLinkSigner_NeedsSecrets(t *testing.T) {
 	for name, secrets := range map[string][][]byte{"none": nil, "an empty one": {one, nil}} {
 		if _, err := auth.NewLinkSigner(secrets...); err == nil {
 			t.Errorf("%s: no error", name)
@@ -82,7 +82,7 @@ func TestASignerNeedsSecrets(t *testing.T) {
 	}
 }
 
-func TestAnOrdersLinkEndsADayAfterItsTimeToPay(t *testing.T) {
+func TestLink_EndsADayAfterTimeToPay(t *testing.T) {
 	s := signer(t, one)
 	o := &seckill.Order{OrderNo: seckill.NewOrderNo(now, 7, 42)}
 	if link := s.Of(o, now); link != "" {

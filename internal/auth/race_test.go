@@ -2,5 +2,5 @@
 
 package auth
 
-// The race detector makes sync.Pool forget at random, which allocates.
+// With the race detector, sync.Pool drops entries at random, which allocates.
 const raceEnabled = true

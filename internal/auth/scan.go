@@ -5,18 +5,18 @@ import (
 	"unicode/utf8"
 )
 
-// maxDepth bounds the recursion into values that are skipped.
+// maxDepth bounds the recursion into skipped values.
 const maxDepth = 16
 
-// scanner reads JSON (RFC 8259) over bytes that it may change: a string with
-// escapes is decoded in place, which always makes it shorter. The text is
-// valid UTF-8; the caller has seen to it.
+// scanner reads JSON (RFC 8259) over bytes that it may change: it decodes strings
+// with escapes in place, which makes them shorter. The caller has checked that
+// the text is valid UTF-8.
 type scanner struct {
 	text []byte
 	at   int
 }
 
-// space passes over white space; it is always true, to stand in conditions.
+// space skips white space. It always returns true, for use in conditions.
 func (s *scanner) space() bool {
 	for s.at < len(s.text) {
 		switch s.text[s.at] {
@@ -29,7 +29,7 @@ func (s *scanner) space() bool {
 	return true
 }
 
-// take passes over c if it comes next.
+// take skips c if it comes next.
 func (s *scanner) take(c byte) bool {
 	if s.at < len(s.text) && s.text[s.at] == c {
 		s.at++
@@ -38,7 +38,7 @@ func (s *scanner) take(c byte) bool {
 	return false
 }
 
-// str reads a string and decodes it. The result lies in the text.
+// str reads and decodes a string. The result points into the text.
 func (s *scanner) str() ([]byte, bool) {
 	if !s.take('"') {
 		return nil, false
@@ -58,8 +58,8 @@ func (s *scanner) str() ([]byte, bool) {
 	return nil, false
 }
 
-// escaped goes on with a string at its first escape. from is where reading is,
-// to where writing is; writing never overtakes reading.
+// escaped continues a string at its first escape. It reads at from and writes at
+// to; writing never overtakes reading.
 func (s *scanner) escaped(from int) ([]byte, bool) {
 	begin, to := s.at, from
 	for from < len(s.text) {
@@ -78,7 +78,7 @@ func (s *scanner) escaped(from int) ([]byte, bool) {
 			if length == 0 {
 				return nil, false
 			}
-			// A rune takes at most 3 bytes of the 6 of its escape, 4 of 12.
+			// A rune takes at most 3 of the 6 bytes of its escape, or 4 of 12.
 			to += utf8.EncodeRune(s.text[to:from+length], r)
 			from += length
 		}
@@ -86,9 +86,9 @@ func (s *scanner) escaped(from int) ([]byte, bool) {
 	return nil, false
 }
 
-// unescape reads one escape, a surrogate pair included, and its length. A
-// surrogate that stands alone is no character: decoders replace it, and two
-// buyers would become one, so its length is 0 as for any mistake.
+// unescape reads one escape, which may be a surrogate pair, and returns its
+// length. Length 0 means a mistake. A single surrogate is one: decoders replace
+// it, so two buyers would become one.
 func unescape(text []byte) (rune, int) {
 	if len(text) < 2 {
 		return 0, 0
@@ -143,15 +143,15 @@ func hex4(text []byte) (rune, bool) {
 	return r, true
 }
 
-// A number has at most maxNumber characters and an exponent of at most
-// maxExponentDigits, so that float64 holds it. JWT libraries read numbers as
-// float64 and refuse a token with one that is too large.
+// A number has at most maxNumber characters, and its exponent at most
+// maxExponentDigits, so that float64 can hold it. JWT libraries read numbers as
+// float64 and refuse a token with a larger one.
 const (
 	maxNumber         = 64
 	maxExponentDigits = 2
 )
 
-// number passes over a number of JSON's grammar, within the bounds.
+// number skips a JSON number within the bounds.
 func (s *scanner) number() bool {
 	from := s.at
 	s.take('-')
@@ -173,7 +173,7 @@ func (s *scanner) number() bool {
 	return s.at-from <= maxNumber
 }
 
-// digits passes over at least one digit.
+// digits skips at least one digit.
 func (s *scanner) digits() bool {
 	from := s.at
 	for s.at < len(s.text) && s.text[s.at] >= '0' && s.text[s.at] <= '9' {
@@ -182,7 +182,7 @@ func (s *scanner) digits() bool {
 	return s.at > from
 }
 
-// skip passes over a value of any type.
+// skip skips a value of any type.
 func (s *scanner) skip(depth int) bool {
 	if s.at == len(s.text) || depth > maxDepth {
 		return false
@@ -205,7 +205,7 @@ func (s *scanner) skip(depth int) bool {
 	return s.number()
 }
 
-// skipAll passes over an array, or over an object whose members are named.
+// skipAll skips an array, or an object if named.
 func (s *scanner) skipAll(end byte, depth int, named bool) bool {
 	s.at++
 	s.space()

@@ -8,7 +8,7 @@ import (
 	"seckill"
 )
 
-// version is the first byte of what is sealed: another layout takes another
+// version is the first byte of the sealed bytes. Another layout gets another
 // number.
 const version = 1
 
@@ -16,13 +16,13 @@ const version = 1
 //
 //	version (1) · id (16) · expiry in Unix milliseconds (8) · signature (32)
 //
-// What is signed is the first 25 bytes, the product id (4) and the buyer. The
-// last two are not sent: whoever presents a token says them anyway, and all
-// but the last field have a fixed length, so no two messages read alike.
+// The signature covers the first 25 bytes, the product id (4) and the buyer. The
+// last two are not part of the token: the request has them. All fields but the
+// last have a fixed length, so two messages are never equal by accident.
 const (
 	bodyLen    = 1 + 16 + 8
 	sealedLen  = bodyLen + Size
-	textLen    = sealedLen / 3 * 4 // 57 bytes: no rest, hence one spelling
+	textLen    = sealedLen / 3 * 4 // 57 bytes: a multiple of 3, hence one spelling
 	messageMax = bodyLen + 4 + seckill.MaxBuyerBytes
 )
 
@@ -32,14 +32,14 @@ func appendMessage[T string | []byte](dst, body []byte, buyer T, productID uint3
 	return append(dst, buyer...)
 }
 
-// Verify reads a token of a buyer for a product and returns its id. It
+// Verify checks a token for a buyer and a product and returns its id. It
 // allocates nothing.
 func (m *Mint) Verify(token, buyer []byte, productID uint32, now time.Time) (TokenID, error) {
 	if len(token) != textLen || len(buyer) > seckill.MaxBuyerBytes {
 		return TokenID{}, ErrTokenMalformed
 	}
 	var sealed [sealedLen]byte
-	// The decoder skips line breaks; a text with one comes out short.
+	// The decoder skips line breaks, so a text with one decodes to fewer bytes.
 	if n, err := base64.RawURLEncoding.Decode(sealed[:], token); err != nil || n != sealedLen || sealed[0] != version {
 		return TokenID{}, ErrTokenMalformed
 	}

@@ -29,7 +29,7 @@ type pair struct {
 	private  crypto.Signer
 }
 
-// made are the keys that tests share: RSA takes a while to make.
+// made are the keys that tests share, because generating RSA keys is slow.
 var made = sync.OnceValue(func() map[string]crypto.Signer {
 	keys := map[string]crypto.Signer{}
 	var err error
@@ -57,11 +57,11 @@ var publicAlgorithms = []string{"RS256", "RS384", "RS512", "PS256", "PS384", "PS
 // key is the shared key of an algorithm under a name.
 func key(alg, kid string) pair { return pair{alg, kid, made()[material(alg)]} }
 
-// otherKey is a second one.
+// otherKey is a second key of an algorithm.
 func otherKey(alg, kid string) pair { return pair{alg, kid, made()[material(alg)+" other"]} }
 
-// material names the key of an algorithm. Those of RSA share one, so that only
-// their names and "alg" tell them apart.
+// material names the key of an algorithm. All RSA algorithms share one key, so that
+// only name and "alg" differ.
 func material(alg string) string {
 	if alg[1] == 'S' && alg[0] != 'E' {
 		return "RSA"
@@ -71,7 +71,7 @@ func material(alg string) string {
 
 func base64url(data []byte) string { return base64.RawURLEncoding.EncodeToString(data) }
 
-// jwk is the public half as issuers publish it, with any further members.
+// jwk is the public key in JWKS form, with optional further members.
 func (p pair) jwk(more ...string) string {
 	members := map[string]string{"kid": p.kid, "alg": p.alg, "use": "sig"}
 	switch public := p.private.Public().(type) {
@@ -110,7 +110,7 @@ func (p pair) seal(header, payload string) string {
 // half is the length of each coordinate of an ES256 key.
 const half = 32
 
-// header is what the key's tokens say of themselves.
+// header is the header of the key's tokens.
 func (p pair) header() string {
 	if p.kid == "" {
 		return fmt.Sprintf(`{"alg":%q}`, p.alg)
@@ -118,7 +118,7 @@ func (p pair) header() string {
 	return fmt.Sprintf(`{"alg":%q,"kid":%q}`, p.alg, p.kid)
 }
 
-// token is one of bob that is good for an hour.
+// token is a token of bob, valid for an hour.
 func (p pair) token() []byte {
 	return []byte(p.seal(p.header(), `{"sub":"bob","exp":`+at(time.Hour)+`}`))
 }
@@ -187,14 +187,14 @@ func openEngine(t testing.TB, url string, opt VerifierOptions) *engine {
 
 func (e *engine) pass(d time.Duration) { e.clock.Add(int64(d)) }
 
-// fetch is one round, long enough after the one before.
+// fetch runs one Round, KeysSpacing after the last one.
 func (e *engine) fetch(t testing.TB) error {
 	t.Helper()
 	e.pass(KeysSpacing)
 	return e.keys.Round(t.Context())
 }
 
-// with is an engine that has fetched a set.
+// with returns an engine that has fetched a set.
 func with(t testing.TB, body string) *engine {
 	t.Helper()
 	e := openEngine(t, openShop(t, body).URL, VerifierOptions{Secrets: [][]byte{secret}})
@@ -204,8 +204,8 @@ func with(t testing.TB, body string) *engine {
 	return e
 }
 
-// expect reads a token of bob, or is refused. That there is no such key only a
-// fresh set says.
+// expect checks that a token is bob's or gets an error. For an unknown key it
+// fetches first, because only a fresh set refuses it.
 func (e *engine) expect(t testing.TB, why string, token []byte, want error) {
 	t.Helper()
 	buyer, err := e.AppendBuyer(nil, token, Look{Now: now})

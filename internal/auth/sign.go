@@ -9,16 +9,16 @@ import (
 	"seckill"
 )
 
-// Signer makes buyers' tokens that a Verifier of the same secret, issuer and
-// audience accepts: for the exchange of login codes, the command line, the
-// demo's login and tests. A shop with a login of its own signs its own. It is
-// safe for concurrent use.
+// Signer makes buyers' tokens that a Verifier with the same secret, issuer and
+// audience accepts. It serves the exchange of login codes, the command line, the
+// demo's login and tests. A shop with its own login signs its own tokens. Signer
+// is safe for concurrent use.
 type Signer struct {
 	ring             *Ring
 	issuer, audience string
 }
 
-// NewSigner makes a signer; an empty issuer or audience is left out of tokens.
+// NewSigner makes a signer. Tokens omit an empty issuer or audience.
 func NewSigner(secret []byte, issuer, audience string) (*Signer, error) {
 	ring, err := NewRing(secret)
 	if err != nil {

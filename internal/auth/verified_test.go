@@ -17,13 +17,13 @@ func claimsOf(i int, exp int64) *claims {
 	return &claims{subject: fmt.Append(nil, "buyer ", i), exp: exp, nbf: -1, iat: -1}
 }
 
-func TestAnEntryTakesTwoCacheLines(t *testing.T) {
+func TestVerified_EntryIs128Bytes(t *testing.T) {
 	if size := unsafe.Sizeof(entry{}); size != 128 {
 		t.Errorf("%d bytes", size)
 	}
 }
 
-func TestWhatIsRememberedIsFoundUnderItsKeyAlone(t *testing.T) {
+func TestVerified_FoundOnlyUnderItsKey(t *testing.T) {
 	v := newVerified(16)
 	v.keep(sumOf(1), 7, claimsOf(1, 100), 0)
 	var found entry
@@ -33,16 +33,16 @@ func TestWhatIsRememberedIsFoundUnderItsKeyAlone(t *testing.T) {
 	if v.find(sumOf(1), 8, &found) || v.find(sumOf(1), 0, &found) || v.find(sumOf(2), 7, &found) || v.find(&[sha256.Size]byte{}, 0, &found) && found.length > 0 {
 		t.Error("found something else")
 	}
-	// Under another key it takes the same place.
+	// Another key takes the same place.
 	v.keep(sumOf(1), 8, claimsOf(1, 100), 0)
 	if v.find(sumOf(1), 7, &found) || !v.find(sumOf(1), 8, &found) {
 		t.Error("the key did not change")
 	}
 }
 
-// However many tokens come, the memory stays as it is; the newest is found, and
-// what has expired goes before what has not.
-func TestTheMemoryOfTokensIsBounded(t *testing.T) {
+// However many tokens come, the memory does not grow. The newest token is found, and
+// expired entries are replaced first.
+func TestVerified_MemoryIsBounded(t *testing.T) {
 	v := newVerified(2)
 	const room = 2 * bucketWays
 	var found entry
@@ -70,7 +70,7 @@ func TestTheMemoryOfTokensIsBounded(t *testing.T) {
 	}
 }
 
-func TestTokensAreRememberedConcurrently(t *testing.T) {
+func TestVerified_ConcurrentUse(t *testing.T) {
 	v := newVerified(8)
 	var crowd sync.WaitGroup
 	for worker := range 8 {
