@@ -15,7 +15,7 @@ import (
 // ofTheOperator are the operations that the operator's port has.
 const ofTheOperator = `^/(admin/v1/.*|healthz|readyz|metrics|openapi\.yaml)$`
 
-func TestTheOperatorAPIKeepsItsWord(t *testing.T) {
+func TestContract_OperatorAPI(t *testing.T) {
 	theTool(t)
 	e := engine.Start(t, engine.Options{Settings: map[string]string{"worker.retry_delays": "10ms"}})
 	openSales(t, e)

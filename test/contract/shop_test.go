@@ -23,7 +23,7 @@ const (
 
 // A buyer, and another who must not see the first one's orders, try everything
 // at sales in every state.
-func TestTheShopKeepsItsWordToBuyers(t *testing.T) {
+func TestContract_ShopForBuyers(t *testing.T) {
 	theTool(t)
 	e := engine.Start(t, engine.Options{})
 	openSales(t, e)
@@ -34,7 +34,7 @@ func TestTheShopKeepsItsWordToBuyers(t *testing.T) {
 // A purchase needs a token, and the token a challenge: one that anybody answers,
 // so that every step is reached, and one that a program does not. The second
 // changes nothing about a purchase.
-func TestTheShopKeepsItsWordAboutTokens(t *testing.T) {
+func TestContract_ShopTokens(t *testing.T) {
 	theTool(t)
 	for kind, paths := range map[string]string{"none": ofSales, "image": ofTokens} {
 		t.Run(kind, func(t *testing.T) {
@@ -48,7 +48,7 @@ func TestTheShopKeepsItsWordAboutTokens(t *testing.T) {
 }
 
 // Strangers are told to sign in, or that they ask too often.
-func TestTheShopKeepsItsWordToStrangers(t *testing.T) {
+func TestContract_ShopWithoutLogin(t *testing.T) {
 	theTool(t)
 	e := engine.Start(t, engine.Options{Settings: map[string]string{"limit.ip_per_second": "5", "limit.other_ip_per_second": "5"}})
 	openSales(t, e)

@@ -45,7 +45,7 @@ func redeems(t *testing.T, b *engine.Buyer, product uint32, c engine.Challenge, 
 
 // A robot with an account tries what it can with proofs of work: it gets one
 // purchase for one proof of its own, and nothing else.
-func TestAProofOfWorkServesOneBuyerOneProductAndOnePurchase(t *testing.T) {
+func TestChallenge_ProofIsGoodForOneBuyerProductAndPurchase(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"token.required": "true", "challenge.kind": "pow", "challenge.pow_bits": "12", "challenge.per_buyer_per_minute": "100"})
 	openSale(t, e, engine.Product{ID: 1, Stock: 9, PerUserLimit: 5})
@@ -126,7 +126,7 @@ func sealedAt(t *testing.T, at time.Time, buyer string, product uint32) string {
 	return c.ID
 }
 
-func TestChallengesAndTokensAreHadFromTheLeadOnAndNoLongerThanTheyLive(t *testing.T) {
+func TestChallenge_OpensAtTheLeadAndExpires(t *testing.T) {
 	t.Parallel()
 	const lead = 2 * time.Second
 	e := start(t, map[string]string{"token.required": "true", "token.lead": lead.String()})
@@ -176,7 +176,7 @@ func TestChallengesAndTokensAreHadFromTheLeadOnAndNoLongerThanTheyLive(t *testin
 	refused(t, "a challenge after the end", err, seckill.CodeEnded)
 }
 
-func TestAPictureIsGuessedAtOnceAndHasAnAlternative(t *testing.T) {
+func TestChallenge_ImageHasOneGuessAndAnAlternative(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{
 		"token.required": "true", "challenge.kind": "image", "challenge.pow_bits": "8", "challenge.per_buyer_per_minute": "5",
@@ -212,7 +212,7 @@ func TestAPictureIsGuessedAtOnceAndHasAnAlternative(t *testing.T) {
 	refused(t, "the alternative has no budget of its own", err, seckill.CodeRateLimited)
 }
 
-func TestTheShopsOwnVerifierDecidesAndItsSilenceIsBusy(t *testing.T) {
+func TestChallenge_ExternalVerifierDecidesAndItsFailureIsBusy(t *testing.T) {
 	t.Parallel()
 	const secret = "verify-secret-0123456789"
 	var mode atomic.Value

@@ -47,7 +47,7 @@ func (o outcome) want(t *testing.T, what string, code int, out, err string) {
 	}
 }
 
-func TestEveryCommandHasHelp(t *testing.T) {
+func TestCommand_EachHasHelp(t *testing.T) {
 	t.Parallel()
 	root := run(t, nil, "--help")
 	root.want(t, "seckill --help", 0, "Usage:", "")
@@ -66,7 +66,7 @@ func TestEveryCommandHasHelp(t *testing.T) {
 	run(t, nil, "serve", "--nonsense").want(t, "an unknown flag", 2, "", "unknown flag")
 }
 
-func TestCompletionIsAShellScript(t *testing.T) {
+func TestCommand_CompletionIsAShellScript(t *testing.T) {
 	t.Parallel()
 	for _, shell := range []string{"bash", "zsh", "fish"} {
 		got := run(t, nil, "completion", shell)
@@ -83,7 +83,7 @@ func TestCompletionIsAShellScript(t *testing.T) {
 	}
 }
 
-func TestTheConfigurationIsCheckedWholeAndPrintedMasked(t *testing.T) {
+func TestConfig_CheckListsAllErrorsAndPrintMasksSecrets(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "seckill.yaml")
 	if err := os.WriteFile(file, []byte("worker: {batch_size: 7}\nlog: {level: warn}\n"), 0o600); err != nil {
@@ -114,7 +114,7 @@ func TestTheConfigurationIsCheckedWholeAndPrintedMasked(t *testing.T) {
 	run(t, nil, "config", "check", "--config", file+".none").want(t, "no file", 1, "", "seckill.yaml.none")
 }
 
-func TestTheCommandsOfASaleTalkToTheRunningEngine(t *testing.T) {
+func TestCommand_SaleCommandsCallTheRunningEngine(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	openSale(t, e, engine.Product{ID: 1, Stock: 5})
@@ -205,7 +205,7 @@ func (a *alone) stop() {
 	}
 }
 
-func TestAnEngineWithoutConfigurationMakesItsSecretsAndKeepsThemToItself(t *testing.T) {
+func TestServe_WithoutConfigurationCreatesSecretsAndHidesThem(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	a := serve(t, dir)
@@ -239,7 +239,7 @@ func TestAnEngineWithoutConfigurationMakesItsSecretsAndKeepsThemToItself(t *test
 	}
 }
 
-func TestADemoHasASaleAndALoginOfItsOwn(t *testing.T) {
+func TestDemo_HasASaleAndALogin(t *testing.T) {
 	t.Parallel()
 	a := serve(t, t.TempDir(), "--demo")
 	get := func(path string, header http.Header) reply {
@@ -267,7 +267,7 @@ func TestADemoHasASaleAndALoginOfItsOwn(t *testing.T) {
 
 // A test product of a load test, and a deleted one, must not keep the next demo
 // from its ids.
-func TestDemo_CountsOnFromProductsOfTheShop(t *testing.T) {
+func TestDemo_ProductIDsFollowThoseOfTheShop(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	demo := func() (a *alone, admin func(method, path, body string, want int) string) {
@@ -303,9 +303,9 @@ func TestDemo_CountsOnFromProductsOfTheShop(t *testing.T) {
 	a.stop()
 }
 
-// TestTheLoadTestFindsEveryPromiseKept: the tool that shops will judge the
+// TestLoadTest_ReportsThatAllPromisesHold: the tool that shops will judge the
 // engine by, in small.
-func TestTheLoadTestFindsEveryPromiseKept(t *testing.T) {
+func TestLoadTest_ReportsThatAllPromisesHold(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	env := []string{

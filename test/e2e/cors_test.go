@@ -8,8 +8,8 @@ import (
 	"seckill/test/engine"
 )
 
-// TestAPageElsewhereMayUseTheAPI, if its origin is named, and nothing else.
-func TestAPageElsewhereMayUseTheAPI(t *testing.T) {
+// TestCORS_ConfiguredOriginMayUseTheAPI, if its origin is named, and nothing else.
+func TestCORS_ConfiguredOriginMayUseTheAPI(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"shop.cors_origins": "https://sale.example,http://localhost:9000"})
 	openSale(t, e, engine.Product{ID: 1, Stock: 1})
@@ -66,7 +66,7 @@ func TestAPageElsewhereMayUseTheAPI(t *testing.T) {
 	}
 }
 
-func TestNoPageElsewhereUsesTheAPIByDefault(t *testing.T) {
+func TestCORS_NoOriginIsAllowedByDefault(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	got := sendBy(t, http.DefaultClient, "GET", e.ShopURL+"/api/v1/time", http.Header{"Origin": {"https://sale.example"}}, "")

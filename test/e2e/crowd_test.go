@@ -16,9 +16,9 @@ import (
 	"seckill/test/engine"
 )
 
-// TestACrowdGetsExactlyTheStock: every answer is final, and the units add up
+// TestPurchase_CrowdGetsExactlyTheStock: every answer is final, and the units add up
 // (I1, I2, I7).
-func TestACrowdGetsExactlyTheStock(t *testing.T) {
+func TestPurchase_CrowdGetsExactlyTheStock(t *testing.T) {
 	t.Parallel()
 	overEach(t, aCrowdGetsExactlyTheStock)
 }
@@ -53,7 +53,7 @@ func aCrowdGetsExactlyTheStock(t *testing.T, w way) {
 	balanced(t, e, 1)
 }
 
-func TestBuyersAreComparedByteByByte(t *testing.T) {
+func TestPurchase_BuyerIDsAreComparedByteByByte(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	openSale(t, e, engine.Product{ID: 1, Stock: 20})
@@ -72,8 +72,8 @@ func TestBuyersAreComparedByteByByte(t *testing.T) {
 	balanced(t, e, 1)
 }
 
-// TestAPromisedOrderKeepsItsPrice: a change after the 202 does not touch it.
-func TestAPromisedOrderKeepsItsPrice(t *testing.T) {
+// TestPurchase_AcceptedOrderKeepsItsPrice: a change after the 202 does not touch it.
+func TestPurchase_AcceptedOrderKeepsItsPrice(t *testing.T) {
 	t.Parallel()
 	overSome(t, aPromisedOrderKeepsItsPrice)
 }
@@ -103,7 +103,7 @@ func aPromisedOrderKeepsItsPrice(t *testing.T, w way) {
 	balanced(t, e, 1)
 }
 
-func TestAFreeOrderIsPaidWithNothing(t *testing.T) {
+func TestPayment_FreeOrderIsPaidWithZero(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	now := time.Now()
@@ -121,9 +121,9 @@ func TestAFreeOrderIsPaidWithNothing(t *testing.T) {
 	balanced(t, e, 1)
 }
 
-// TestAStopDoesNotWaitForWhoOnlyLooks: open streams, idle connections and
+// TestStop_DoesNotWaitForStreamsAndIdleClients: open streams, idle connections and
 // half a request do not hold up the end, which is exit code 0.
-func TestAStopDoesNotWaitForWhoOnlyLooks(t *testing.T) {
+func TestStop_DoesNotWaitForStreamsAndIdleClients(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	openSale(t, e, engine.Product{ID: 1, Stock: 5})
@@ -157,8 +157,8 @@ func TestAStopDoesNotWaitForWhoOnlyLooks(t *testing.T) {
 	}
 }
 
-// TestTheBuyersListIsPagedWithoutGaps, newest first.
-func TestTheBuyersListIsPagedWithoutGaps(t *testing.T) {
+// TestOrders_PagesHaveNoGaps, newest first.
+func TestOrders_PagesHaveNoGaps(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"worker.batch_wait": "100ms"})
 	openSale(t, e, engine.Product{ID: 1, Stock: 50, PerUserLimit: 50})

@@ -16,7 +16,7 @@ import (
 	"seckill/test/engine"
 )
 
-func TestAnOrderIsFollowedFromQueuedToRefunded(t *testing.T) {
+func TestOrderStream_ShowsEachStatusFromQueuedToRefunded(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"worker.batch_wait": "4s"}) // long enough to see it queued, on a loaded machine
 	openSale(t, e, engine.Product{ID: 1, Stock: 5})
@@ -52,7 +52,7 @@ func TestAnOrderIsFollowedFromQueuedToRefunded(t *testing.T) {
 	}
 }
 
-func TestTheOperatorSeesTheFiguresMove(t *testing.T) {
+func TestStatsStream_ShowsChangingFigures(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	openSale(t, e, engine.Product{ID: 1, Stock: 5})
@@ -82,9 +82,9 @@ func TestTheOperatorSeesTheFiguresMove(t *testing.T) {
 	}
 }
 
-// TestTheEventFeedIsCompleteAndInOrder reads the feed in small pages while a
+// TestEventFeed_IsCompleteAndInOrder reads the feed in small pages while a
 // crowd buys.
-func TestTheEventFeedIsCompleteAndInOrder(t *testing.T) {
+func TestEventFeed_IsCompleteAndInOrder(t *testing.T) {
 	t.Parallel()
 	overSome(t, theEventFeedIsCompleteAndInOrder)
 }

@@ -26,7 +26,7 @@ func askToken(t *testing.T, e *engine.Engine, buyer string, product uint32) stri
 	return member(t, got.Text, "token")
 }
 
-func TestWhereATokenIsRequiredOnlyTheBuyersOwnFreshOneBuys(t *testing.T) {
+func TestToken_OnlyTheBuyersOwnUnusedTokenBuys(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"token.required": "true"})
 	openSale(t, e, engine.Product{ID: 1, Stock: 5, PerUserLimit: 2})
@@ -84,7 +84,7 @@ func TestWhereATokenIsRequiredOnlyTheBuyersOwnFreshOneBuys(t *testing.T) {
 	checkLog(t, e, token, forged, fresh)
 }
 
-func TestTheSaleWindowDecidesBeforeAnythingElse(t *testing.T) {
+func TestSaleWindow_IsCheckedBeforeAnythingElse(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	operator, ann := e.Operator(), e.Buyer("ann")
@@ -128,7 +128,7 @@ func TestTheSaleWindowDecidesBeforeAnythingElse(t *testing.T) {
 	refused(t, "buy what the operator ended", err, seckill.CodeEnded)
 }
 
-func TestTheOperatorsMovesTakeEffectAtOnceAndStandInTheAudit(t *testing.T) {
+func TestOperator_ActionsTakeEffectAtOnceAndAreAudited(t *testing.T) {
 	t.Parallel()
 	overSome(t, theOperatorsMovesTakeEffectAtOnceAndStandInTheAudit)
 }
@@ -214,7 +214,7 @@ func audited(t *testing.T, e *engine.Engine, since time.Time, reasons map[string
 	}
 }
 
-func TestPreheatIsSafeToRepeatAndComesByItself(t *testing.T) {
+func TestPreheat_CanBeRepeatedAndIsAutomatic(t *testing.T) {
 	t.Parallel()
 	overSome(t, preheatIsSafeToRepeatAndComesByItself)
 }
@@ -260,7 +260,7 @@ func preheatIsSafeToRepeatAndComesByItself(t *testing.T, w way) {
 	})
 }
 
-func TestTheTextFollowsTheReadersLanguage(t *testing.T) {
+func TestError_TextFollowsAcceptLanguage(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	openSale(t, e, engine.Product{ID: 1, Stock: 1, StartsAt: time.Now().Add(time.Hour), EndsAt: time.Now().Add(2 * time.Hour)})
@@ -287,7 +287,7 @@ func TestTheTextFollowsTheReadersLanguage(t *testing.T) {
 	}
 }
 
-func TestStatus_OperatorReadsTheShopsWords(t *testing.T) {
+func TestStatus_OperatorAndShopUseTheSameWords(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	soon := time.Now().Add(time.Hour)

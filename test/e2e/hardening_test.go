@@ -24,8 +24,8 @@ import (
 	"seckill/test/engine"
 )
 
-// TestTheOperatorAPIIsNeverOnThePublicPort, whoever asks.
-func TestTheOperatorAPIIsNeverOnThePublicPort(t *testing.T) {
+// TestOperator_APIIsNotOnThePublicPort, whoever asks.
+func TestOperator_APIIsNotOnThePublicPort(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"admin.pprof": "true"})
 	fill := strings.NewReplacer("{id}", "1", "{order_no}", "SK01M757NBG70000008J6JNWTNKR")
@@ -45,9 +45,9 @@ func TestTheOperatorAPIIsNeverOnThePublicPort(t *testing.T) {
 	}
 }
 
-// TestEveryAnswerIsGuarded: what it is its type says, nobody gets a cookie, and
+// TestResponse_HasSecurityHeaders: what it is its type says, nobody gets a cookie, and
 // nothing of a buyer's is kept by caches.
-func TestEveryAnswerIsGuarded(t *testing.T) {
+func TestResponse_HasSecurityHeaders(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
 	ann := signedIn(t, "ann")
@@ -73,8 +73,8 @@ func TestEveryAnswerIsGuarded(t *testing.T) {
 	}
 }
 
-// TestAClientThatNeverReadsIsCutOff: it asks and asks, and takes no answer.
-func TestAClientThatNeverReadsIsCutOff(t *testing.T) {
+// TestConnection_ClientThatNeverReadsIsClosed: it asks and asks, and takes no answer.
+func TestConnection_ClientThatNeverReadsIsClosed(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
 	l := dial(t, s.e)
@@ -93,8 +93,8 @@ func TestAClientThatNeverReadsIsCutOff(t *testing.T) {
 	buy(t, s.e.Buyer("bob"), 1, engine.Purchase{Quantity: 1})
 }
 
-// TestTheShopSpeaksTLS by files, of versions that are safe, and says so.
-func TestTheShopSpeaksTLS(t *testing.T) {
+// TestShop_ServesTLS by files, of versions that are safe, and says so.
+func TestShop_ServesTLS(t *testing.T) {
 	t.Parallel()
 	certFile, keyFile, pool := certificate(t)
 	e := start(t, map[string]string{"shop.tls_cert": certFile, "shop.tls_key": keyFile})
@@ -181,9 +181,9 @@ func certificate(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
 	return certFile, keyFile, pool
 }
 
-// TestThousandsOfStreamsAreHeldCheaply by the real binary: a stream takes less
+// TestOrderStream_ThousandsTakeLittleMemory by the real binary: a stream takes less
 // than 20 KB, and all of them hear the news.
-func TestThousandsOfStreamsAreHeldCheaply(t *testing.T) {
+func TestOrderStream_ThousandsTakeLittleMemory(t *testing.T) {
 	const buyers, each, most = 64, 16, 20 << 10
 	e := start(t, map[string]string{"admin.pprof": "true"})
 	openSale(t, e, engine.Product{ID: 1, Stock: buyers})

@@ -30,7 +30,7 @@ func limitFiles(t *testing.T, e *engine.Engine, bytes uint64) {
 	}
 }
 
-func TestReadyzTellsWhetherTheDataCanBeWritten(t *testing.T) {
+func TestReadyz_FailsIfDataCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	openSale(t, e, engine.Product{ID: 1, Stock: 5})
@@ -112,8 +112,8 @@ func value(families map[string]*dto.MetricFamily, name string, labels ...string)
 	return math.NaN()
 }
 
-// TestEveryStageHasItsMetrics sells a little and reads what each stage says.
-func TestEveryStageHasItsMetrics(t *testing.T) {
+// TestMetrics_CoverEachStage sells a little and reads what each stage says.
+func TestMetrics_CoverEachStage(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	openSale(t, e, engine.Product{ID: 1, Stock: 3})
@@ -175,8 +175,8 @@ func TestEveryStageHasItsMetrics(t *testing.T) {
 	}
 }
 
-// TestNobodyCanMakeSeries: what strangers send does not become labels.
-func TestNobodyCanMakeSeries(t *testing.T) {
+// TestMetrics_RequestsCannotCreateSeries: what strangers send does not become labels.
+func TestMetrics_RequestsCannotCreateSeries(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	openSale(t, e, engine.Product{ID: 1, Stock: 1})
@@ -206,7 +206,7 @@ func TestNobodyCanMakeSeries(t *testing.T) {
 	}
 }
 
-func TestALimitedRateSaysWhenToComeAgain(t *testing.T) {
+func TestLimit_RefusalHasRetryAfter(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"limit.buyer_per_second": "2"})
 	openSale(t, e, engine.Product{ID: 1, Stock: 100, PerUserLimit: 100})

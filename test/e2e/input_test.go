@@ -55,7 +55,7 @@ func (s *shopfront) refuses(name, method, path string, header http.Header, body 
 	}
 }
 
-func TestABadBodyIsRefusedAndChangesNothing(t *testing.T) {
+func TestInput_BadBodyIsRefusedAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
 	const buyPath, challengePath, tokenPath = "/api/v1/products/1/orders", "/api/v1/products/1/challenge", "/api/v1/products/1/token"
@@ -120,8 +120,8 @@ func packed(t *testing.T, text string) string {
 	return buf.String()
 }
 
-// TestABadCallbackIsRefusedAndChangesNothing: signed, and nonsense.
-func TestABadCallbackIsRefusedAndChangesNothing(t *testing.T) {
+// TestInput_BadCallbackIsRefusedAndChangesNothing: signed, and nonsense.
+func TestInput_BadCallbackIsRefusedAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
 	const path = "/api/v1/payments/sandbox/notify"
@@ -154,9 +154,9 @@ func TestABadCallbackIsRefusedAndChangesNothing(t *testing.T) {
 	s.healthy()
 }
 
-// TestAStrangerIsUnauthenticatedEverywhere tries tokens that nobody should
+// TestInput_BadLoginIsUnauthenticatedEverywhere tries tokens that nobody should
 // believe.
-func TestAStrangerIsUnauthenticatedEverywhere(t *testing.T) {
+func TestInput_BadLoginIsUnauthenticatedEverywhere(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
 	now := time.Now()
@@ -243,7 +243,7 @@ func flip(text string) string {
 	return "A" + text[1:]
 }
 
-func TestAnotherBuyersOrderIsNotFound(t *testing.T) {
+func TestInput_OrderOfAnotherBuyerIsNotFound(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
 	for _, stranger := range []string{"bob", "Ann", "ANN", "ann "} {
@@ -260,7 +260,7 @@ func TestAnotherBuyersOrderIsNotFound(t *testing.T) {
 	s.healthy()
 }
 
-func TestABadKeyIsRefusedAndChangesNothing(t *testing.T) {
+func TestInput_BadKeyIsRefusedAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
 	for _, key := range []string{strings.Repeat("k", 65), strings.Repeat("é", 33), "\xff", "a\u0085b"} {
@@ -271,7 +271,7 @@ func TestABadKeyIsRefusedAndChangesNothing(t *testing.T) {
 	s.healthy()
 }
 
-func TestABadQueryIsRefused(t *testing.T) {
+func TestInput_BadQueryIsRefused(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
 	for _, query := range []string{

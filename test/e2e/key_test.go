@@ -11,9 +11,9 @@ import (
 	"seckill/test/engine"
 )
 
-// TestAKeyAlwaysFindsItsOrder: an Idempotency-Key repeated is the same 202 and
+// TestKey_RepeatReturnsSameOrder: an Idempotency-Key repeated is the same 202 and
 // the same order, whatever has happened since.
-func TestAKeyAlwaysFindsItsOrder(t *testing.T) {
+func TestKey_RepeatReturnsSameOrder(t *testing.T) {
 	t.Parallel()
 	overEach(t, aKeyAlwaysFindsItsOrder)
 }
@@ -55,10 +55,10 @@ func aKeyAlwaysFindsItsOrder(t *testing.T, w way) {
 	balanced(t, e, 1)
 }
 
-// TestAKeyIsForOneProductOfItsGroup: keys belong to the limit group. A shop that
+// TestKey_BelongsToOneProductOfTheLimitGroup: keys belong to the limit group. A shop that
 // has one key for a whole basket is not told that the second thing is bought,
 // also not when the first is no longer sold.
-func TestAKeyIsForOneProductOfItsGroup(t *testing.T) {
+func TestKey_BelongsToOneProductOfTheLimitGroup(t *testing.T) {
 	t.Parallel()
 	overEach(t, aKeyIsForOneProductOfItsGroup)
 }
@@ -88,8 +88,8 @@ func aKeyIsForOneProductOfItsGroup(t *testing.T, w way) {
 	balanced(t, e, 31)
 }
 
-// TestOneKeyPressedByACrowdIsOneOrder: a double click is one purchase.
-func TestOneKeyPressedByACrowdIsOneOrder(t *testing.T) {
+// TestKey_ConcurrentRequestsMakeOneOrder: a double click is one purchase.
+func TestKey_ConcurrentRequestsMakeOneOrder(t *testing.T) {
 	t.Parallel()
 	overEach(t, oneKeyPressedByACrowdIsOneOrder)
 }
@@ -119,7 +119,7 @@ func oneKeyPressedByACrowdIsOneOrder(t *testing.T, w way) {
 	settled(t, e, 1, "one unit is sold", func(f api.Stats) bool { return reserved(f) == 1 && f.Store.Pending == 1 })
 }
 
-func TestAtTheLimitTheBuyerIsToldAllOrders(t *testing.T) {
+func TestBuyerLimit_RefusalNamesAllOrders(t *testing.T) {
 	t.Parallel()
 	overEach(t, atTheLimitTheBuyerIsToldAllOrders)
 }
@@ -156,7 +156,7 @@ func atTheLimitTheBuyerIsToldAllOrders(t *testing.T, w way) {
 	balanced(t, e, 1)
 }
 
-func TestVariantsOfALimitGroupShareTheLimit(t *testing.T) {
+func TestBuyerLimit_IsSharedByLimitGroup(t *testing.T) {
 	t.Parallel()
 	overEach(t, variantsOfALimitGroupShareTheLimit)
 }

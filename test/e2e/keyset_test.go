@@ -102,7 +102,7 @@ func (s signing) token(t *testing.T, buyer string, audience ...string) http.Head
 
 // The shop's login is away when the engine starts: buyers whose keys it has are
 // asked to come again, and the engine finds the keys by itself.
-func TestBuyersAreKnownByTheKeysOfTheShopsLogin(t *testing.T) {
+func TestKeySet_LoginKeysVerifyBuyers(t *testing.T) {
 	t.Parallel()
 	l, keys := openLogin(t), newSignings(t)
 	e := start(t, map[string]string{"auth.jwks_url": l.URL, "auth.issuer": "https://login.example", "auth.audience": "sale", "auth.jwks_refresh": "10s"})

@@ -63,7 +63,7 @@ func rush(t *testing.T, e *engine.Engine, accounts, connections int, body string
 	return answers, time.Since(began)
 }
 
-func TestTenThousandAccountsFromOneAddressGetWhatOneAddressMayHave(t *testing.T) {
+func TestLimit_ManyAccountsAtOneAddressShareItsRate(t *testing.T) {
 	t.Parallel()
 	const accounts, rate = 10_000, 50
 	e := start(t, map[string]string{"limit.ip_per_second": strconv.Itoa(rate)})
@@ -205,7 +205,7 @@ func gateCount(t *testing.T, e *engine.Engine, gate string) int {
 	return n
 }
 
-func TestBehindATrustedProxyEveryClientHasALimitAndNobodyCanForgeAnother(t *testing.T) {
+func TestLimit_TrustedProxyNamesTheClientAndForgedHeadersDoNot(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"limit.ip_per_second": "1", "shop.trusted_proxies": "127.0.0.1,10.0.0.0/8"})
 	openSale(t, e, engine.Product{ID: 1, Stock: 100})
@@ -245,7 +245,7 @@ type askFor struct {
 	method, path, body string
 }
 
-func TestOtherRequestsAreLimitedByAddressAndByBuyerAndSaySo(t *testing.T) {
+func TestLimit_OtherRequestsAreLimitedByAddressAndByBuyer(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"limit.other_ip_per_second": "1", "limit.other_buyer_per_second": "1", "shop.trusted_proxies": "127.0.0.1"})
 	openSale(t, e, engine.Product{ID: 1, Stock: 5})

@@ -66,9 +66,9 @@ func TestEventStreams_LinksAndLoginShareOneBound(t *testing.T) {
 	}
 }
 
-// TestALinkShowsAnOrderAndDoesNothing: what a payment app brings to a browser in
+// TestOrderLink_ShowsOneOrderAndAllowsNoAction: what a payment app brings to a browser in
 // which nobody is signed in.
-func TestALinkShowsAnOrderAndDoesNothing(t *testing.T) {
+func TestOrderLink_ShowsOneOrderAndAllowsNoAction(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"page.url": "https://sale.example/x/", "log.level": "debug"})
 	openSale(t, e, engine.Product{ID: 1, Stock: 5, PerUserLimit: 5})

@@ -9,9 +9,9 @@ import (
 	"seckill/test/engine"
 )
 
-// TestTheLogHasNoSecretEvenWhenItSaysEverything: at the level debug, in both
+// TestLog_HasNoSecretAtLevelDebug: at the level debug, in both
 // forms, through a life with good requests and bad ones.
-func TestTheLogHasNoSecretEvenWhenItSaysEverything(t *testing.T) {
+func TestLog_HasNoSecretAtLevelDebug(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"text", "json"} {
 		t.Run(format, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestTheLogHasNoSecretEvenWhenItSaysEverything(t *testing.T) {
 
 // Whoever can reach the port can send any number of requests: none of them is
 // worth a line, and least of all one with a text of the sender's.
-func TestStrangersDoNotFillTheLog(t *testing.T) {
+func TestLog_BadRequestsAddNothing(t *testing.T) {
 	t.Parallel()
 	l, keys := openLogin(t), newSignings(t) // away: nothing is published
 	e := start(t, map[string]string{"auth.jwks_url": l.URL, "log.level": "info"})

@@ -11,8 +11,8 @@ import (
 	"seckill/test/engine"
 )
 
-// TestALoginCodeIsExchangedOnce on all instances, and only while it is fresh.
-func TestALoginCodeIsExchangedOnce(t *testing.T) {
+// TestLoginCode_IsExchangedOnce on all instances, and only while it is fresh.
+func TestLoginCode_IsExchangedOnce(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"log.level": "debug", "page.login_url": "https://shop.example/login", "page.pay_url": "https://shop.example/pay", "page.login_ttl": "1h"})
 	if got := send(t, e, http.MethodGet, e.ShopURL+"/api/v1/page", nil, ""); got.Text != `{"demo":false,"login_url":"https://shop.example/login","pay_url":"https://shop.example/pay"}` {

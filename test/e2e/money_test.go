@@ -12,9 +12,9 @@ import (
 	"seckill/test/engine"
 )
 
-// TestMoneyBeyondOneExactPaymentGoesBackOnce is I8 from the provider's side.
+// TestPayment_ExcessMoneyIsRefundedOnce is I8 from the provider's side.
 // Every callback comes three times.
-func TestMoneyBeyondOneExactPaymentGoesBackOnce(t *testing.T) {
+func TestPayment_ExcessMoneyIsRefundedOnce(t *testing.T) {
 	t.Parallel()
 	overSome(t, moneyBeyondOneExactPaymentGoesBackOnce)
 }
@@ -109,7 +109,7 @@ func receivedOnce(t *testing.T, e *engine.Engine, m money) {
 	}
 }
 
-func TestACallbackThatTheProviderDidNotSignIs403AndChangesNothing(t *testing.T) {
+func TestPayment_UnsignedCallbackIs403AndChangesNothing(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	openSale(t, e, engine.Product{ID: 1, Stock: 1})
@@ -141,9 +141,9 @@ func TestACallbackThatTheProviderDidNotSignIs403AndChangesNothing(t *testing.T) 
 	settled(t, e, 1, "nothing is paid", func(f api.Stats) bool { return f.Store.Paid == 0 })
 }
 
-// TestPayingAndCancellingAtOnceHasOneOutcome: whichever comes first, the other
+// TestPayment_ConcurrentCancelHasOneOutcome: whichever comes first, the other
 // is refused or refunded.
-func TestPayingAndCancellingAtOnceHasOneOutcome(t *testing.T) {
+func TestPayment_ConcurrentCancelHasOneOutcome(t *testing.T) {
 	t.Parallel()
 	overSome(t, payingAndCancellingAtOnceHasOneOutcome)
 }

@@ -44,7 +44,7 @@ func (r *tour) want(got reply, method, path string, status int) reply {
 	return got
 }
 
-func TestEveryDescribedOperationAnswersAsDescribed(t *testing.T) {
+func TestOpenAPI_OperationsAnswerAsDescribed(t *testing.T) {
 	t.Parallel()
 	spec, err := apitest.Load()
 	if err != nil {
@@ -273,9 +273,9 @@ func described(t *testing.T) []string {
 	return fresh.Untried("")
 }
 
-// TestOnlyDescribedOperationsExist asks every described path for what is not
+// TestOpenAPI_UndescribedMethodsAreRefused asks every described path for what is not
 // described: other methods, and the port of the other API.
-func TestOnlyDescribedOperationsExist(t *testing.T) {
+func TestOpenAPI_UndescribedMethodsAreRefused(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	openSale(t, e, engine.Product{ID: 1, Stock: 10})
@@ -320,10 +320,10 @@ func TestOnlyDescribedOperationsExist(t *testing.T) {
 	unchanged(t, e, 1, before)
 }
 
-// TestUndescribedRoutesAreTheKnownOnes: the page and the sandbox's pay page
+// TestOpenAPI_UndescribedRoutesAreAFixedList: the page and the sandbox's pay page
 // are for people, profiles only by configuration, the demo's login only in a
 // demo.
-func TestUndescribedRoutesAreTheKnownOnes(t *testing.T) {
+func TestOpenAPI_UndescribedRoutesAreAFixedList(t *testing.T) {
 	t.Parallel()
 	plain, open := start(t, nil), start(t, map[string]string{"admin.pprof": "true"})
 	token := bearer(engine.AdminToken)
@@ -358,7 +358,7 @@ func TestUndescribedRoutesAreTheKnownOnes(t *testing.T) {
 }
 
 // A name has to be configured, for the commands too; the IP address has not.
-func TestOperatorPort_IsCalledByConfiguredNamesOnly(t *testing.T) {
+func TestOperatorPort_AcceptsConfiguredHostNamesOnly(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"admin.hosts": "engine-1", "log.level": "info"})
 	for host, want := range map[string]int{"engine-1:8081": 200, "127.0.0.1": 200, "evil.example": 421} {

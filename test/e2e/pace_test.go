@@ -10,9 +10,9 @@ import (
 	"seckill/test/engine"
 )
 
-// TestACrowdReachesTheStoreAtTheAskedRate: whatever arrives at once is written
+// TestWorker_WritesAtTheConfiguredRate: whatever arrives at once is written
 // at worker.rate_per_second.
-func TestACrowdReachesTheStoreAtTheAskedRate(t *testing.T) {
+func TestWorker_WritesAtTheConfiguredRate(t *testing.T) {
 	t.Parallel()
 	const arrivals, perSecond, shoppers = 3000, 1000, 32
 	e := start(t, map[string]string{"worker.rate_per_second": fmt.Sprint(perSecond)})

@@ -9,9 +9,9 @@ import (
 
 var pageFile = regexp.MustCompile(`(?:href|src)="([0-9a-f]{12}/[\w/]+\.\w+)"`)
 
-// TestThePageIsKeptByCachesForGood: all but the way in, which is asked about
+// TestPage_FilesAreCachedForever: all but the way in, which is asked about
 // each time.
-func TestThePageIsKeptByCachesForGood(t *testing.T) {
+func TestPage_FilesAreCachedForever(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"page.image_hosts": "img.example,*.cdn.example"})
 	get := func(path string, header http.Header) reply {

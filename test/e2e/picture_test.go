@@ -13,7 +13,7 @@ import (
 	"seckill/test/engine"
 )
 
-func TestAProductHasAPicture(t *testing.T) {
+func TestProduct_HasAPicture(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"page.image_hosts": "img.example"})
 	warned := func(id int) bool {
@@ -52,9 +52,9 @@ func TestAProductHasAPicture(t *testing.T) {
 	}
 }
 
-// TestASoldOutProductSaysUntilWhenAUnitMayComeBack: until the last order is paid
+// TestProduct_SoldOutSaysUntilWhenAUnitMayReturn: until the last order is paid
 // or has expired.
-func TestASoldOutProductSaysUntilWhenAUnitMayComeBack(t *testing.T) {
+func TestProduct_SoldOutSaysUntilWhenAUnitMayReturn(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"order.expire_after": "10m"})
 	openSale(t, e, engine.Product{ID: 1, Stock: 1})

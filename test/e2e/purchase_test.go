@@ -12,9 +12,9 @@ import (
 	"seckill/test/engine"
 )
 
-// TestAPurchaseIsPaidOnThePayPageAndRefundedOnce is the whole life of a
+// TestPurchase_IsPaidOnThePayPageAndRefundedOnce is the whole life of a
 // purchase.
-func TestAPurchaseIsPaidOnThePayPageAndRefundedOnce(t *testing.T) {
+func TestPurchase_IsPaidOnThePayPageAndRefundedOnce(t *testing.T) {
 	t.Parallel()
 	overSome(t, aPurchaseIsPaidOnThePayPageAndRefundedOnce)
 }
@@ -128,7 +128,7 @@ func refundedOnce(t *testing.T, e *engine.Engine, no string, cents int64, reason
 	}
 }
 
-func TestAnOrderThatIsNotPaidExpiresAndItsUnitAndMarkReturn(t *testing.T) {
+func TestPurchase_ExpiryReturnsUnitAndLimit(t *testing.T) {
 	t.Parallel()
 	overEach(t, anOrderThatIsNotPaidExpiresAndItsUnitAndMarkReturn)
 }
@@ -159,7 +159,7 @@ func anOrderThatIsNotPaidExpiresAndItsUnitAndMarkReturn(t *testing.T, w way) {
 	balanced(t, e, 1)
 }
 
-func TestACancelledOrderReturnsItsUnitsAndMarkOnce(t *testing.T) {
+func TestPurchase_CancelReturnsUnitsAndLimitOnce(t *testing.T) {
 	t.Parallel()
 	overEach(t, aCancelledOrderReturnsItsUnitsAndMarkOnce)
 }
@@ -182,7 +182,7 @@ func aCancelledOrderReturnsItsUnitsAndMarkOnce(t *testing.T, w way) {
 	balanced(t, e, 1)
 }
 
-func TestAReturnedUnitCanBeBoughtWithinASecondOfSoldOut(t *testing.T) {
+func TestPurchase_ReturnedUnitIsSoldWithinASecond(t *testing.T) {
 	t.Parallel()
 	overEach(t, aReturnedUnitCanBeBoughtWithinASecondOfSoldOut)
 }

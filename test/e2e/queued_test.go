@@ -11,9 +11,9 @@ import (
 	"seckill/test/engine"
 )
 
-// TestAPromisedOrderIsNeverUnknownToOperatorOrMoney: the workers are slow, and
+// TestQueuedOrder_OperatorAndPaymentKnowIt: the workers are slow, and
 // what they have not written yet is promised all the same.
-func TestAPromisedOrderIsNeverUnknownToOperatorOrMoney(t *testing.T) {
+func TestQueuedOrder_OperatorAndPaymentKnowIt(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"worker.rate_per_second": "1"})
 	openSale(t, e, engine.Product{ID: 1, Stock: 100})
@@ -95,8 +95,8 @@ func askWhileQueued(t *testing.T, e *engine.Engine, buyer, no string) func(t *te
 	}
 }
 
-// TestATradeThatIsReportedOtherwiseIs409 and changes nothing.
-func TestATradeThatIsReportedOtherwiseIs409(t *testing.T) {
+// TestPayment_TradeWithOtherDataIs409 and changes nothing.
+func TestPayment_TradeWithOtherDataIs409(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	openSale(t, e, engine.Product{ID: 1, Stock: 1})

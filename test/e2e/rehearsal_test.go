@@ -179,8 +179,8 @@ func rehearsalIsLeftOutAndDeleted(t *testing.T, w way) {
 	refused(t, "delete it again", err, seckill.CodeNotFound)
 }
 
-// TestRehearsal_SinksDoNotHearOfIt has a receiver beside a rehearsal.
-func TestRehearsal_SinksDoNotHearOfIt(t *testing.T) {
+// TestRehearsal_SinksGetNoEvents has a receiver beside a rehearsal.
+func TestRehearsal_SinksGetNoEvents(t *testing.T) {
 	t.Parallel()
 	r := webhook.New(t)
 	e := start(t, map[string]string{"config": r.Config()})

@@ -29,7 +29,7 @@ func asOperator(t *testing.T, e *engine.Engine, method, path, body string, into 
 	return got.Status
 }
 
-func TestSink_OperatorLooksAfterAFailedDelivery(t *testing.T) {
+func TestSink_OperatorRetriesAndSkipsDeliveries(t *testing.T) {
 	t.Parallel()
 	r := webhook.New(t)
 	r.Refuse(func(e *webhook.Event) int {
@@ -105,7 +105,7 @@ func TestSink_OperatorLooksAfterAFailedDelivery(t *testing.T) {
 }
 
 // An engine without sinks asks the store nothing about them.
-func TestSink_NoneCostsNothing(t *testing.T) {
+func TestSink_WithoutSinksThereAreNoMetrics(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	var sinks struct {
@@ -124,7 +124,7 @@ func TestSink_NoneCostsNothing(t *testing.T) {
 }
 
 // A receiver that is away for a while gets everything when it is back, soon.
-func TestSink_ReceiverThatComesBackCatchesUp(t *testing.T) {
+func TestSink_ReceiverCatchesUpAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	r := webhook.New(t)
 	r.Stop()
@@ -148,7 +148,7 @@ func TestSink_ReceiverThatComesBackCatchesUp(t *testing.T) {
 }
 
 // A receiver that answers 500 for some orders gets the others within seconds.
-func TestSink_OrdersThatFailDoNotHoldUpOthers(t *testing.T) {
+func TestSink_FailingOrdersDoNotDelayOthers(t *testing.T) {
 	t.Parallel()
 	r := webhook.New(t)
 	r.Refuse(func(e *webhook.Event) int {

@@ -82,10 +82,10 @@ func purchaseText(t *testing.T, buyer, more, body string) string {
 	return "POST /api/v1/products/1/orders HTTP/1.1\r\nHost: shop\r\nAuthorization: " + signedIn(t, buyer).Get("Authorization") + "\r\n" + more + "\r\n" + body
 }
 
-// TestARequestOfTwoReadingsIsRefused: what a proxy in front may take for one
+// TestProtocol_AmbiguousRequestIsRefused: what a proxy in front may take for one
 // request and the engine for two. Either the answer is a refusal and the
 // connection is closed, or it is closed without an answer.
-func TestARequestOfTwoReadingsIsRefused(t *testing.T) {
+func TestProtocol_AmbiguousRequestIsRefused(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
 	const hidden = "GET /api/v1/time HTTP/1.1\r\nHost: shop\r\n\r\n"
@@ -215,9 +215,9 @@ func TestMultipart_BodyIsNeverASecondRequest(t *testing.T) {
 	}
 }
 
-// TestMultipart_IsRefusedUnreadOnEveryRoute: the answer comes although not one byte
+// TestMultipart_IsRefusedBeforeTheBodyOnEveryRoute: the answer comes although not one byte
 // of the body was sent.
-func TestMultipart_IsRefusedUnreadOnEveryRoute(t *testing.T) {
+func TestMultipart_IsRefusedBeforeTheBodyOnEveryRoute(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
 	const head = " HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: multipart/form-data; boundary=b\r\nContent-Length: 9000\r\n"
@@ -244,8 +244,8 @@ func TestMultipart_IsRefusedUnreadOnEveryRoute(t *testing.T) {
 	}
 }
 
-// TestJSON_IsReadUnderAFormType: `curl -d` names a form's type.
-func TestJSON_IsReadUnderAFormType(t *testing.T) {
+// TestJSON_IsAcceptedWithAFormContentType: `curl -d` names a form's type.
+func TestJSON_IsAcceptedWithAFormContentType(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
 	l := dial(t, s.e)
@@ -276,7 +276,7 @@ func TestProtocol_OtherVersionsAreRefused(t *testing.T) {
 	}
 }
 
-func TestAPathHasOneSpelling(t *testing.T) {
+func TestProtocol_PathHasOneSpelling(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
 	header := "Host: shop\r\nAuthorization: " + signedIn(t, "ann").Get("Authorization") + "\r\nConnection: close\r\n\r\n"
@@ -304,8 +304,8 @@ func TestAPathHasOneSpelling(t *testing.T) {
 	s.healthy()
 }
 
-// TestARequestIsBounded: head and body have a size, however they come.
-func TestARequestIsBounded(t *testing.T) {
+// TestProtocol_RequestSizeIsBounded: head and body have a size, however they come.
+func TestProtocol_RequestSizeIsBounded(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
 	body := `{"ref":"` + strings.Repeat("x", 17<<10) + `"}`
@@ -337,9 +337,9 @@ func TestARequestIsBounded(t *testing.T) {
 	}
 }
 
-// TestChunksAreRefusedUnread: beside callbacks, a request with a body in chunks is
+// TestChunkedBody_IsRefusedUnread: beside callbacks, a request with a body in chunks is
 // told what to send instead, and none of it is read, however long it goes on.
-func TestChunksAreRefusedUnread(t *testing.T) {
+func TestChunkedBody_IsRefusedUnread(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
 	for name, body := range map[string]string{
@@ -367,7 +367,7 @@ func TestChunksAreRefusedUnread(t *testing.T) {
 
 // Spring's HTTP client sends callbacks in chunks. One sent several times counts
 // once, whatever its framing.
-func TestCallbackInChunks_CountsOnce(t *testing.T) {
+func TestChunkedBody_CallbackCountsOnce(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
 	order, err := s.e.Buyer("ann").Order(t.Context(), s.no)
@@ -416,9 +416,9 @@ func TestCallbackInChunks_CountsOnce(t *testing.T) {
 	}
 }
 
-// TestOperator_BodyInChunksIsRead: programs that use the operator API send bodies
+// TestChunkedBody_OperatorPortAcceptsIt: programs that use the operator API send bodies
 // of unknown length too.
-func TestOperator_BodyInChunksIsRead(t *testing.T) {
+func TestChunkedBody_OperatorPortAcceptsIt(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
 	const body = `{"product_id":1,"repair":false}`
@@ -439,9 +439,9 @@ func TestOperator_BodyInChunksIsRead(t *testing.T) {
 	}
 }
 
-// TestABodyMayNameAVersion: what looks like the end of a request line is looked
+// TestProtocol_BodyMayContainAnHTTPVersion: what looks like the end of a request line is looked
 // for in bodies too, where a line may end in LF.
-func TestABodyMayNameAVersion(t *testing.T) {
+func TestProtocol_BodyMayContainAnHTTPVersion(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	openSale(t, e, engine.Product{ID: 1, Stock: 10, PerUserLimit: 10})
@@ -456,7 +456,7 @@ func TestABodyMayNameAVersion(t *testing.T) {
 	}
 }
 
-func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
+func TestProtocol_PipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	openSale(t, e, engine.Product{ID: 1, Stock: 10, PerUserLimit: 10})
@@ -482,9 +482,9 @@ func TestPipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 	}
 }
 
-// TestHeadIsGetWithoutABody, also where GET would not end: the next answer on
+// TestProtocol_HeadIsGetWithoutABody, also where GET would not end: the next answer on
 // the connection comes right behind the head.
-func TestHeadIsGetWithoutABody(t *testing.T) {
+func TestProtocol_HeadIsGetWithoutABody(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	openSale(t, e, engine.Product{ID: 1, Stock: 5})
@@ -514,9 +514,9 @@ func TestHeadIsGetWithoutABody(t *testing.T) {
 	}
 }
 
-// TestASlowClientIsCutOff: a client that sends a byte now and then does not
+// TestConnection_SlowClientIsClosed: a client that sends a byte now and then does not
 // hold its connection for ever, on either port, and holds up nobody else.
-func TestASlowClientIsCutOff(t *testing.T) {
+func TestConnection_SlowClientIsClosed(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
 	admin := &engine.Engine{ShopURL: s.e.AdminURL}

@@ -8,9 +8,9 @@ import (
 	"seckill/test/engine"
 )
 
-// TestAStockChangeInMidSaleCountsOnce, up and down; down, it takes what is free
+// TestStock_ChangeDuringSaleCountsOnce, up and down; down, it takes what is free
 // or nothing.
-func TestAStockChangeInMidSaleCountsOnce(t *testing.T) {
+func TestStock_ChangeDuringSaleCountsOnce(t *testing.T) {
 	t.Parallel()
 	overEach(t, aStockChangeInMidSaleCountsOnce)
 }

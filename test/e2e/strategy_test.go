@@ -113,9 +113,9 @@ func (w way) leavesToTheWorker() bool {
 func free(f api.Stats) int64     { return f.Available() }
 func reserved(f api.Stats) int64 { return f.Reserved() }
 
-// TestTheAnswerTellsWhoSold: a promise of the ledger is queued, an order of the
+// TestPurchase_StatusShowsTheSeller: a promise of the ledger is queued, an order of the
 // store is pending at once.
-func TestTheAnswerTellsWhoSold(t *testing.T) {
+func TestPurchase_StatusShowsTheSeller(t *testing.T) {
 	t.Parallel()
 	for name, servers := range map[string]bool{"embedded": false, "on Redis and MariaDB": true} {
 		t.Run(name, func(t *testing.T) {

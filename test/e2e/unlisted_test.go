@@ -10,7 +10,7 @@ import (
 )
 
 // Out of the list is not out of the shop: an address with its id leads there.
-func TestAnUnlistedProductIsFoundByItsIDOnly(t *testing.T) {
+func TestProduct_UnlistedIsFoundByIDOnly(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
 	openSale(t, e, engine.Product{ID: 1, Stock: 5})

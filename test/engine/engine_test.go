@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(Main(m)) }
 
-func TestAnEngineKeepsItsDataAndPortsOverItsLives(t *testing.T) {
+func TestEngine_KeepsDataAndPortsAfterRestart(t *testing.T) {
 	e := Start(t, Options{Settings: map[string]string{"worker.batch_wait": "0s"}})
 	ctx := t.Context()
 	if _, err := e.Operator().OpenSale(ctx, Product{ID: 1, Stock: 1}); err != nil {
@@ -39,7 +39,7 @@ func TestAnEngineKeepsItsDataAndPortsOverItsLives(t *testing.T) {
 	}
 }
 
-func TestAnArmedEngineDiesAtItsPoint(t *testing.T) {
+func TestEngine_DiesAtItsFailpoint(t *testing.T) {
 	e := New(t, Options{})
 	e.StartArmed("store.create.before_commit")
 	if err := e.WaitReady(); err != nil {
@@ -53,7 +53,7 @@ func TestAnArmedEngineDiesAtItsPoint(t *testing.T) {
 	}
 }
 
-func TestEnginesOfDifferentRolesShareAStore(t *testing.T) {
+func TestEngine_RolesShareOneStore(t *testing.T) {
 	shared := Join(OnRedis(server.SharedRedis(t).Addr()), OnStore(server.SharedMariaDB(t).NewDatabase(t)))
 	ctx := t.Context()
 	admin := Start(t, Options{Settings: shared, Roles: []string{RoleAdmin}})

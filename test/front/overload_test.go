@@ -79,7 +79,7 @@ func slowAt(t *testing.T, point string) *engine.Engine {
 // Twenty times as many come as can be served. As much is sold as when just
 // enough come; who is served has not waited beyond the deadline; the others
 // learn at once that it is too hot.
-func TestUnderOverloadGoodputStaysAndWaitingIsBounded(t *testing.T) {
+func TestOverload_GoodputStaysAndWaitIsBounded(t *testing.T) {
 	steps, lasts := []float64{1, 2, 20}, steadily
 	if long := os.Getenv(longEnv); long != "" {
 		var err error
@@ -193,7 +193,7 @@ func (s *slowShop) soldToWhoWaited(t *testing.T, product uint32, accepted int) e
 }
 
 // The reasons are counted apart, and it is the estimate that refused.
-func TestTheReasonOfARefusalIsCounted(t *testing.T) {
+func TestOverload_RefusalsAreCountedByReason(t *testing.T) {
 	shop := slowShops["embedded"](t)
 	if _, err := shop.Operator().OpenSale(t.Context(), engine.Product{ID: 1, Stock: 100_000}); err != nil {
 		t.Fatal(err)

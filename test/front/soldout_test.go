@@ -13,7 +13,7 @@ import (
 
 // While all is sold a crowd is refused from memory: Redis is asked a few times
 // a second, however many come.
-func TestACrowdThatIsTooLateCostsRedisNothing(t *testing.T) {
+func TestSoldOut_LateCrowdSendsNoRedisCommands(t *testing.T) {
 	redis := server.Redis(t, server.RedisOptions{})
 	settings := engine.OnRedis(redis.Addr())
 	e := engine.Start(t, engine.Options{Settings: settings, Roles: sellers})

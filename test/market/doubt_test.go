@@ -10,7 +10,7 @@ import (
 
 // What excuses a failed promise is a loss, or a rebuild, between the promise and
 // its failure, and a reason that fits.
-func TestAPromiseMayFailOnlyForWhatCameInBetween(t *testing.T) {
+func TestVerdict_AcceptedOrderFailsOnlyForAKnownCause(t *testing.T) {
 	start := time.Now()
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
 	const plain, other = 1, 2
@@ -53,7 +53,7 @@ func TestAPromiseMayFailOnlyForWhatCameInBetween(t *testing.T) {
 
 // A key finds its order, unless its ledger is losing it, or lost it before the
 // store had it.
-func TestAPromisedKeyIsExcusedOnlyByADoubt(t *testing.T) {
+func TestVerdict_AcceptedKeyIsMissingOnlyAfterAnUnknownAnswer(t *testing.T) {
 	now := time.Now()
 	ago := func(s int) time.Time { return now.Add(-time.Duration(s) * time.Second) }
 	const plain = 1

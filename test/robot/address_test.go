@@ -33,8 +33,8 @@ func tenThousandAccounts(t *testing.T) {
 	six.close()
 }
 
-// TestAtOneInstanceTheRobotGetsWhatTheRulesGive, alone on an embedded engine.
-func TestAtOneInstanceTheRobotGetsWhatTheRulesGive(t *testing.T) {
+// TestRobot_OneInstanceEnforcesTheLimits, alone on an embedded engine.
+func TestRobot_OneInstanceEnforcesTheLimits(t *testing.T) {
 	t.Parallel()
 	for name, scene := range map[string]func(*testing.T){
 		"guesses":               guesses,

@@ -10,7 +10,7 @@ import (
 // A farm has 1,000 accounts at one address. It works more for each purchase token
 // than honest buyers at other addresses do at the same moment, and does not raise
 // the price for them.
-func TestFarmAtOneAddress_WorksMoreThanHonestBuyers(t *testing.T) {
+func TestRobot_FarmAtOneAddressNeedsMoreProofs(t *testing.T) {
 	t.Parallel()
 	const base, accounts = 8, 1000
 	e := engine.Start(t, engine.Options{Settings: map[string]string{

@@ -84,9 +84,9 @@ func signed(t *testing.T, claims jwt.MapClaims) string {
 // in is an instant as claims say it.
 func in(d time.Duration) int64 { return time.Now().Add(d).Unix() }
 
-// TestAtTwoInstancesTheRobotGetsWhatTheRulesGive: what may be used once may be
+// TestRobot_TwoInstancesEnforceTheLimits: what may be used once may be
 // used once at both together.
-func TestAtTwoInstancesTheRobotGetsWhatTheRulesGive(t *testing.T) {
+func TestRobot_TwoInstancesEnforceTheLimits(t *testing.T) {
 	t.Parallel()
 	p := openPair(t)
 	for name, scene := range map[string]func(*testing.T, *pair){

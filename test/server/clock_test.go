@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestRedisClock_IsMovedAtOnceAndOverItsLives(t *testing.T) {
+func TestRedisClock_MovesAtOnceAndAfterRestart(t *testing.T) {
 	r := Redis(t, RedisOptions{AppendFsync: "always", Clock: true})
 	wantClock(t, r, 0)
 	r.Must("SET", "short", "v", "EX", "600")

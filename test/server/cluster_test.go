@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestAClusterServesAllSlotsOverARestart(t *testing.T) {
+func TestCluster_ServesAllSlotsAfterRestart(t *testing.T) {
 	t.Parallel()
 	c := Cluster(t, ClusterOptions{AppendFsync: "always"})
 	owners := map[*RedisServer]int{}
@@ -33,7 +33,7 @@ func TestAClusterServesAllSlotsOverARestart(t *testing.T) {
 	}
 }
 
-func TestAMigratingSlotAnswersAskAndTryAgainAndThenMoved(t *testing.T) {
+func TestCluster_MigratingSlotAnswersAskTryAgainThenMoved(t *testing.T) {
 	t.Parallel()
 	c := Cluster(t, ClusterOptions{})
 	const left, right = "{tag}left", "{tag}right"
@@ -72,7 +72,7 @@ func TestAMigratingSlotAnswersAskAndTryAgainAndThenMoved(t *testing.T) {
 
 // Whoever has just been given a slot gives another one away: the nodes must not
 // be asked so quickly that they lose one over it.
-func TestSlotsThatMoveBothWaysHaveOneOwner(t *testing.T) {
+func TestCluster_SlotsMovedBothWaysHaveOneOwner(t *testing.T) {
 	t.Parallel()
 	c := Cluster(t, ClusterOptions{})
 	key := func(i int) string { return fmt.Sprintf("{%d}", i) }

@@ -12,7 +12,7 @@ import (
 // What the servers' settings keep over the death of their process is what
 // docs/guarantees.md builds on. That of the machine cannot be shown here.
 
-func TestRedisWithAnAppendOnlyFileOutlivesItsProcess(t *testing.T) {
+func TestRedis_KillWithAppendOnlyFileKeepsData(t *testing.T) {
 	for _, fsync := range []string{"no", "everysec", "always"} {
 		t.Run(fsync, func(t *testing.T) {
 			t.Parallel()
@@ -27,7 +27,7 @@ func TestRedisWithAnAppendOnlyFileOutlivesItsProcess(t *testing.T) {
 	}
 }
 
-func TestRedisWithSnapshotsForgetsWhatCameAfterTheLast(t *testing.T) {
+func TestRedis_KillLosesWritesAfterTheLastSnapshot(t *testing.T) {
 	t.Parallel()
 	r := Redis(t, RedisOptions{Args: []string{"--save", "3600 1000000"}})
 	r.Must("SET", "before", "1")
@@ -40,7 +40,7 @@ func TestRedisWithSnapshotsForgetsWhatCameAfterTheLast(t *testing.T) {
 	}
 }
 
-func TestMariaDBThatFlushesOnceASecondOutlivesItsProcess(t *testing.T) {
+func TestMariaDB_FlushEachSecondKeepsCommitsAfterKill(t *testing.T) {
 	t.Parallel()
 	m := MariaDB(t, MariaOptions{Args: []string{"--innodb-flush-log-at-trx-commit=2"}})
 	k := keep(t, m.NewDatabase(t))
@@ -55,7 +55,7 @@ func TestMariaDBThatFlushesOnceASecondOutlivesItsProcess(t *testing.T) {
 // A commit is answered from memory, and on its way to the disk within about a
 // second. One that is killed upon its answer is lost, unless that second ended
 // just then: hence some tries.
-func TestMariaDBThatWritesOnceASecondForgetsTheLastSecond(t *testing.T) {
+func TestMariaDB_WriteEachSecondLosesTheLastSecondAfterKill(t *testing.T) {
 	t.Parallel()
 	m := MariaDB(t, MariaOptions{Args: []string{"--innodb-flush-log-at-trx-commit=0"}})
 	k := keep(t, m.NewDatabase(t))
@@ -77,7 +77,7 @@ func TestMariaDBThatWritesOnceASecondForgetsTheLastSecond(t *testing.T) {
 	t.Errorf("of %d commits whose server was killed upon its answer none was lost", tries)
 }
 
-func TestAFailoverOfMariaDBLosesWhatTheReplicaHadNotReceived(t *testing.T) {
+func TestMariaDB_FailoverLosesWritesTheReplicaLacks(t *testing.T) {
 	t.Parallel()
 	primary, replica := MariaPair(t)
 	dsn := primary.NewDatabase(t)

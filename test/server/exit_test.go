@@ -14,7 +14,7 @@ import (
 // exitEnv makes the test binary the process that is killed.
 const exitEnv = "SECKILL_TEST_SERVER_EXIT"
 
-func TestNothingOutlivesAKilledTestBinary(t *testing.T) {
+func TestProcess_ServersDieWithTheTestBinary(t *testing.T) {
 	if os.Getenv(exitEnv) != "" {
 		r, m := SharedRedis(t), SharedMariaDB(t)
 		fmt.Println(r.PID(), r.Dir(), m.PID(), m.Dir())

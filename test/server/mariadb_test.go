@@ -8,7 +8,7 @@ import (
 	_ "github.com/go-sql-driver/mysql"
 )
 
-func TestMariaDBKeepsPortAndCommitsOverItsLives(t *testing.T) {
+func TestMariaDB_KeepsPortAndCommitsAfterRestart(t *testing.T) {
 	m := MariaDB(t, MariaOptions{Args: []string{"--max-connections=17"}})
 	dsn, found := strings.CutPrefix(m.NewDatabase(t), "mysql:")
 	if !found {
@@ -58,7 +58,7 @@ func TestMariaDBKeepsPortAndCommitsOverItsLives(t *testing.T) {
 	}
 }
 
-func TestTheSharedMariaDBGivesEachTestADatabase(t *testing.T) {
+func TestSharedMariaDB_EachTestHasADatabase(t *testing.T) {
 	m := SharedMariaDB(t)
 	one, two := m.NewDatabase(t), SharedMariaDB(t).NewDatabase(t)
 	if one == two || m.PID() != SharedMariaDB(t).PID() {

@@ -62,7 +62,7 @@ func (c *caller) wantSilence() {
 	}
 }
 
-func TestAFrozenNetworkDeliversWhenItHeals(t *testing.T) {
+func TestProxy_FrozenNetworkDeliversAfterHeal(t *testing.T) {
 	r := Redis(t, RedisOptions{})
 	p := Proxy(t, r.Addr())
 	old := dial(t, p.Addr())
@@ -88,7 +88,7 @@ func TestAFrozenNetworkDeliversWhenItHeals(t *testing.T) {
 	}
 }
 
-func TestFrozenRepliesComeOfRequestsThatWereServed(t *testing.T) {
+func TestProxy_FrozenRepliesBelongToServedRequests(t *testing.T) {
 	r := Redis(t, RedisOptions{})
 	p := Proxy(t, r.Addr())
 	served := func(n string) {
@@ -122,7 +122,7 @@ func TestFrozenRepliesComeOfRequestsThatWereServed(t *testing.T) {
 	c.wantReply("2")
 }
 
-func TestACutNetworkHealsAtOnceHoweverManyRepliesItHeld(t *testing.T) {
+func TestProxy_CutNetworkHealsAtOnceWithManyHeldReplies(t *testing.T) {
 	r := Redis(t, RedisOptions{})
 	p := Proxy(t, r.Addr())
 	for range 10 { // where the replies wait when it is cut is a matter of chance
@@ -145,7 +145,7 @@ func TestACutNetworkHealsAtOnceHoweverManyRepliesItHeld(t *testing.T) {
 	}
 }
 
-func TestRepliesThatAreHeldStayHeldWhenAllIsFrozen(t *testing.T) {
+func TestProxy_HeldRepliesStayHeldDuringFullFreeze(t *testing.T) {
 	r := Redis(t, RedisOptions{})
 	p := Proxy(t, r.Addr())
 	c := dial(t, p.Addr())
@@ -158,7 +158,7 @@ func TestRepliesThatAreHeldStayHeldWhenAllIsFrozen(t *testing.T) {
 	c.wantReply("1")
 }
 
-func TestAHalfOpenConnectionLosesWhatIsSent(t *testing.T) {
+func TestProxy_HalfOpenConnectionLosesData(t *testing.T) {
 	r := Redis(t, RedisOptions{})
 	p := Proxy(t, r.Addr())
 	c := dial(t, p.Addr())
@@ -174,7 +174,7 @@ func TestAHalfOpenConnectionLosesWhatIsSent(t *testing.T) {
 	c.wantReply("0")
 }
 
-func TestASlowNetworkDelays(t *testing.T) {
+func TestProxy_SlowNetworkDelays(t *testing.T) {
 	const d = 150 * time.Millisecond
 	r := Redis(t, RedisOptions{})
 	for name, slow := range map[string]func(*NetProxy, time.Duration){
@@ -197,7 +197,7 @@ func TestASlowNetworkDelays(t *testing.T) {
 }
 
 // Faults come and go while many connections are busy.
-func TestAProxyHealsUnderLoad(t *testing.T) {
+func TestProxy_HealsUnderLoad(t *testing.T) {
 	r := Redis(t, RedisOptions{})
 	p := Proxy(t, r.Addr())
 	done := make(chan struct{})

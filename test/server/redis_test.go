@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestRedisKeepsPortAndDataOverItsLives(t *testing.T) {
+func TestRedis_KeepsPortAndDataAfterRestart(t *testing.T) {
 	r := Redis(t, RedisOptions{AppendFsync: "always"})
 	r.Must("SET", "k", "v")
 	r.Kill()
@@ -33,7 +33,7 @@ func TestRedisKeepsPortAndDataOverItsLives(t *testing.T) {
 	}
 }
 
-func TestARestoredRedisHasAnOldAppendOnlyFile(t *testing.T) {
+func TestRedis_RestoreBringsBackAnOldAppendOnlyFile(t *testing.T) {
 	r := Redis(t, RedisOptions{AppendFsync: "always"})
 	r.Must("SET", "old", "v")
 	backup := r.Snapshot()
@@ -46,7 +46,7 @@ func TestARestoredRedisHasAnOldAppendOnlyFile(t *testing.T) {
 	}
 }
 
-func TestRedisWithoutAppendOnlyFileForgets(t *testing.T) {
+func TestRedis_WithoutAppendOnlyFileLosesDataAtRestart(t *testing.T) {
 	r := Redis(t, RedisOptions{})
 	r.Must("SET", "k", "v")
 	r.Stop()
@@ -56,7 +56,7 @@ func TestRedisWithoutAppendOnlyFileForgets(t *testing.T) {
 	}
 }
 
-func TestAPausedRedisAcceptsAndDoesNotAnswer(t *testing.T) {
+func TestRedis_PausedAcceptsButDoesNotAnswer(t *testing.T) {
 	r := Redis(t, RedisOptions{})
 	r.Pause()
 	conn, err := net.Dial("tcp", r.Addr())
@@ -84,13 +84,13 @@ func TestAPausedRedisAcceptsAndDoesNotAnswer(t *testing.T) {
 	}
 }
 
-func TestTheSharedRedisIsOne(t *testing.T) {
+func TestSharedRedis_IsOneServer(t *testing.T) {
 	if one, two := SharedRedis(t), SharedRedis(t); one.Addr() != two.Addr() || one.PID() != two.PID() {
 		t.Errorf("%s and %s", one.Addr(), two.Addr())
 	}
 }
 
-func TestRepliesAreText(t *testing.T) {
+func TestRedis_RepliesAreText(t *testing.T) {
 	r := SharedRedis(t)
 	for _, one := range []struct {
 		script, want string

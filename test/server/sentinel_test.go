@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestSentinelReplacesADeadMaster(t *testing.T) {
+func TestSentinel_ReplacesADeadMaster(t *testing.T) {
 	t.Parallel()
 	s := Sentinel(t, SentinelOptions{AppendFsync: "everysec"})
 	old := s.Master()
@@ -43,7 +43,7 @@ func TestSentinelReplacesADeadMaster(t *testing.T) {
 	s.WaitSynced()
 }
 
-func TestAFailoverToAStaleReplicaLosesWritesWhileTheOldMasterServes(t *testing.T) {
+func TestSentinel_StaleReplicaLosesWritesWhileTheOldMasterServes(t *testing.T) {
 	t.Parallel()
 	s := Sentinel(t, SentinelOptions{})
 	old := s.Master()
@@ -74,7 +74,7 @@ func TestAFailoverToAStaleReplicaLosesWritesWhileTheOldMasterServes(t *testing.T
 // What docs/guarantees.md says of a master that is cut off: with
 // min-replicas-to-write it stops by itself, once the replica is silent for
 // longer than min-replicas-max-lag.
-func TestAMasterThatIsCutOffStopsByItself(t *testing.T) {
+func TestSentinel_IsolatedMasterStopsServing(t *testing.T) {
 	t.Parallel()
 	s := Sentinel(t, SentinelOptions{Args: []string{"--min-replicas-to-write", "1", "--min-replicas-max-lag", "1"}})
 	master := s.Master()

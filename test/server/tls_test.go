@@ -11,7 +11,7 @@ func onTLS(t *testing.T) *TLS {
 	return &TLS{Pair: certificate.NewAuthority(t).Issue("server", "127.0.0.1")}
 }
 
-func TestServersWithTLSServeNobodyWithout(t *testing.T) {
+func TestTLS_ServersRefusePlainConnections(t *testing.T) {
 	spoken := onTLS(t)
 	redis := Redis(t, RedisOptions{TLS: spoken, AppendFsync: "always"})
 	redis.Must("SET", "k", "v")
@@ -30,7 +30,7 @@ func TestServersWithTLSServeNobodyWithout(t *testing.T) {
 	}
 }
 
-func TestASentinelSetWithTLSFailsOver(t *testing.T) {
+func TestTLS_SentinelFailsOver(t *testing.T) {
 	set := Sentinel(t, SentinelOptions{TLS: onTLS(t)})
 	old := set.Master()
 	old.Must("SET", "k", "v")
@@ -40,7 +40,7 @@ func TestASentinelSetWithTLSFailsOver(t *testing.T) {
 	}
 }
 
-func TestAClusterWithTLSMovesItsSlots(t *testing.T) {
+func TestTLS_ClusterMovesSlots(t *testing.T) {
 	c := Cluster(t, ClusterOptions{TLS: onTLS(t)})
 	slot := c.Slot("k")
 	from := c.Owner(slot)

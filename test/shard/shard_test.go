@@ -14,11 +14,11 @@ import (
 	"seckill/test/shard"
 )
 
-func TestShardsOfTheReference(t *testing.T) {
+func TestShards_MemoryReference(t *testing.T) {
 	shard.Run(t, func(*testing.T) ledger.Ledger { return ledgertest.NewReference() })
 }
 
-func TestShardsOfTheEmbeddedLedger(t *testing.T) {
+func TestShards_EmbeddedLedger(t *testing.T) {
 	shard.Run(t, func(t *testing.T) ledger.Ledger {
 		embedded, err := ledgermem.Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"), ledgermem.Options{})
 		if err != nil {
@@ -33,13 +33,13 @@ func TestShardsOfTheEmbeddedLedger(t *testing.T) {
 	})
 }
 
-func TestShardsOfRedis(t *testing.T) {
+func TestShards_Redis(t *testing.T) {
 	addrs := []string{server.Redis(t, server.RedisOptions{}).Addr()}
 	shard.Run(t, func(t *testing.T) ledger.Ledger { return openRedis(t, addrs) })
 }
 
 // The shards lie on three masters.
-func TestShardsOfARedisCluster(t *testing.T) {
+func TestShards_RedisCluster(t *testing.T) {
 	addrs := server.Cluster(t, server.ClusterOptions{}).Addrs()
 	shard.Run(t, func(t *testing.T) ledger.Ledger { return openRedis(t, addrs) })
 }

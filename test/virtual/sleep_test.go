@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestTimePassesInABubbleAlone(t *testing.T) {
+func TestClock_OnlyTheBubblesTimePasses(t *testing.T) {
 	Test(t, func(t *testing.T) {
 		began := time.Now()
 		Sleep(time.Hour)
