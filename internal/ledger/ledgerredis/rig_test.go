@@ -69,7 +69,12 @@ func (r *rig) join() queue.Consumer {
 // newRig opens a sale of 10 units, 5 per buyer.
 func newRig(t testing.TB, l *Ledger) *rig {
 	t.Helper()
-	r := &rig{TB: t, ledger: l, shard: ledger.Shard{Product: 1, Group: 1, Epoch: 1}}
+	return newRigOf(t, l, 1)
+}
+
+func newRigOf(t testing.TB, l *Ledger, product uint32) *rig {
+	t.Helper()
+	r := &rig{TB: t, ledger: l, shard: ledger.Shard{Product: product, Group: product, Epoch: 1}}
 	_, _ = rand.Read(r.process[:])
 	if _, err := l.Install(r.ctx(), ledger.Allotment{Shard: r.shard, Available: 10, Limit: 5}, nil); err != nil {
 		t.Fatal(err)
