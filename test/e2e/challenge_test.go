@@ -23,7 +23,7 @@ import (
 	"seckill/test/engine"
 )
 
-// ask asks for a challenge and fails the test when there is none.
+// ask asks for a challenge. Without one it fails the test.
 func ask(t *testing.T, b *engine.Buyer, product uint32, kind string) engine.Challenge {
 	t.Helper()
 	c, err := b.Challenge(t.Context(), product, kind)
@@ -33,7 +33,7 @@ func ask(t *testing.T, b *engine.Buyer, product uint32, kind string) engine.Chal
 	return c
 }
 
-// redeems answers a challenge and fails the test when there is no token.
+// redeems answers a challenge. Without a token it fails the test.
 func redeems(t *testing.T, b *engine.Buyer, product uint32, c engine.Challenge, answer string) string {
 	t.Helper()
 	token, err := b.Token(t.Context(), product, c.ID, answer)
@@ -43,8 +43,8 @@ func redeems(t *testing.T, b *engine.Buyer, product uint32, c engine.Challenge, 
 	return token
 }
 
-// A robot with an account tries what it can with proofs of work: it gets one
-// purchase for one proof of its own, and nothing else.
+// A robot with an account repeats, shares and alters proofs of work. One proof
+// of its own gives it one purchase and nothing else.
 func TestChallenge_ProofIsGoodForOneBuyerProductAndPurchase(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"token.required": "true", "challenge.kind": "pow", "challenge.pow_bits": "12", "challenge.per_buyer_per_minute": "100"})
@@ -64,7 +64,7 @@ func TestChallenge_ProofIsGoodForOneBuyerProductAndPurchase(t *testing.T) {
 
 	token := redeems(t, ann, 1, c, answer)
 	no := buy(t, ann, 1, engine.Purchase{Quantity: 1, Token: token})
-	for range 3 { // replayed, it finds its purchase and brings no other
+	for range 3 { // a replay returns the same order
 		again := redeems(t, ann, 1, c, answer)
 		if found, err := ann.Buy(t.Context(), 1, engine.Purchase{Quantity: 1, Token: again}); err != nil || found != no {
 			t.Errorf("a replayed answer bought %q (%v), not %q", found, err, no)
@@ -89,7 +89,7 @@ func TestChallenge_ProofIsGoodForOneBuyerProductAndPurchase(t *testing.T) {
 	checkLog(t, e, token, c.ID)
 }
 
-// cheap is an answer that would do for less.
+// cheap is an answer that has too little work.
 func cheap(c engine.Challenge) string {
 	for zeros := c.Difficulty / 2; ; zeros-- {
 		if answer := challenge.Solve(c.ID, zeros); !challenge.Solved(c.ID, answer, c.Difficulty) {
@@ -98,8 +98,8 @@ func cheap(c engine.Challenge) string {
 	}
 }
 
-// solvedBy is what a colleague would ask: a challenge of kind none, which any
-// instance with the same secret can seal, and the engine takes.
+// solvedBy is a challenge of kind none. Any instance with the same secret can
+// seal one, and the engine accepts it.
 func solvedBy(t *testing.T, b *engine.Buyer) engine.Challenge {
 	t.Helper()
 	return engine.Challenge{ID: sealedAt(t, time.Now(), b.Name, 1)}
@@ -133,7 +133,7 @@ func TestChallenge_OpensAtTheLeadAndExpires(t *testing.T) {
 	starts := time.Now().Add(time.Hour).Truncate(time.Millisecond)
 	openSale(t, e, engine.Product{ID: 1, Stock: 5, StartsAt: starts, EndsAt: starts.Add(time.Hour)})
 	ann := e.Buyer("ann")
-	early := sealedAt(t, time.Now(), "ann", 1) // as from an instance with another lead
+	early := sealedAt(t, time.Now(), "ann", 1) // an instance with another lead could have made it
 
 	got := send(t, e, http.MethodGet, e.ShopURL+"/api/v1/products/1", nil, "")
 	opens, err := time.Parse(time.RFC3339, member(t, got.Text, "token_opens_at"))

@@ -23,8 +23,7 @@ type outcome struct {
 	out, err string
 }
 
-// run runs the binary with a command line, and with no settings but those of
-// env.
+// run runs the binary with a command line. Its only settings are those of env.
 func run(t *testing.T, env []string, args ...string) outcome {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), engine.Binary(t), args...)
@@ -56,7 +55,7 @@ func TestCommand_EachHasHelp(t *testing.T) {
 	for _, match := range commands {
 		lines = append(lines, []string{match[1]})
 	}
-	if len(lines) < 13 { // ten of ours, help and completion, and three below them
+	if len(lines) < 13 { // ten of Seckill, help and completion, and three subcommands
 		t.Errorf("commands %v", lines)
 	}
 	for _, line := range lines {
@@ -164,7 +163,7 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
-// alone is an engine that is started as a newcomer starts it.
+// alone is an engine started without configuration, as a new user starts it.
 type alone struct {
 	t           *testing.T
 	cmd         *exec.Cmd
@@ -194,7 +193,7 @@ func serve(t *testing.T, dataDir string, args ...string) *alone {
 	return a
 }
 
-// stop ends it as an operator does.
+// stop ends the engine with SIGTERM, as an operator does.
 func (a *alone) stop() {
 	a.t.Helper()
 	if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
@@ -265,8 +264,7 @@ func TestDemo_HasASaleAndALogin(t *testing.T) {
 	a.stop()
 }
 
-// A test product of a load test, and a deleted one, must not keep the next demo
-// from its ids.
+// A test product and a deleted product must not block the ids of the next demo.
 func TestDemo_ProductIDsFollowThoseOfTheShop(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -303,8 +301,7 @@ func TestDemo_ProductIDsFollowThoseOfTheShop(t *testing.T) {
 	a.stop()
 }
 
-// TestLoadTest_ReportsThatAllPromisesHold: the tool that shops will judge the
-// engine by, in small.
+// A short run of the load test.
 func TestLoadTest_ReportsThatAllPromisesHold(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)

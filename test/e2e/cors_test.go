@@ -8,7 +8,7 @@ import (
 	"seckill/test/engine"
 )
 
-// TestCORS_ConfiguredOriginMayUseTheAPI, if its origin is named, and nothing else.
+// A page of a configured origin may use the API. Other origins may not.
 func TestCORS_ConfiguredOriginMayUseTheAPI(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"shop.cors_origins": "https://sale.example,http://localhost:9000"})

@@ -16,8 +16,7 @@ import (
 	"seckill/test/engine"
 )
 
-// TestPurchase_CrowdGetsExactlyTheStock: every answer is final, and the units add up
-// (I1, I2, I7).
+// Every answer is final, and the units add up (I1, I2, I7).
 func TestPurchase_CrowdGetsExactlyTheStock(t *testing.T) {
 	t.Parallel()
 	overEach(t, aCrowdGetsExactlyTheStock)
@@ -72,7 +71,7 @@ func TestPurchase_BuyerIDsAreComparedByteByByte(t *testing.T) {
 	balanced(t, e, 1)
 }
 
-// TestPurchase_AcceptedOrderKeepsItsPrice: a change after the 202 does not touch it.
+// A change of the price after the 202 does not change the order.
 func TestPurchase_AcceptedOrderKeepsItsPrice(t *testing.T) {
 	t.Parallel()
 	overSome(t, aPromisedOrderKeepsItsPrice)
@@ -121,8 +120,8 @@ func TestPayment_FreeOrderIsPaidWithZero(t *testing.T) {
 	balanced(t, e, 1)
 }
 
-// TestStop_DoesNotWaitForStreamsAndIdleClients: open streams, idle connections and
-// half a request do not hold up the end, which is exit code 0.
+// Open streams, idle connections and half a request do not delay a stop. Its
+// exit code is 0.
 func TestStop_DoesNotWaitForStreamsAndIdleClients(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
@@ -144,7 +143,7 @@ func TestStop_DoesNotWaitForStreamsAndIdleClients(t *testing.T) {
 	}
 	began := time.Now()
 	e.MustStop()
-	// Half a request may be waited for as long as it may take: 10 s.
+	// The engine waits for the rest of a request for up to 10 s.
 	if took := time.Since(began); took > 15*time.Second {
 		t.Errorf("it took %s to stop", took)
 	}
@@ -157,7 +156,7 @@ func TestStop_DoesNotWaitForStreamsAndIdleClients(t *testing.T) {
 	}
 }
 
-// TestOrders_PagesHaveNoGaps, newest first.
+// The pages list the newest orders first.
 func TestOrders_PagesHaveNoGaps(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"worker.batch_wait": "100ms"})
@@ -171,9 +170,10 @@ func TestOrders_PagesHaveNoGaps(t *testing.T) {
 		}
 		want = append(want, no)
 	}
-	slices.Sort(want) // numbers of one millisecond have no order but this
+	slices.Sort(want) // two numbers of one millisecond have no other order
 	slices.Reverse(want)
-	// Some are rows by now and some are not: the list has them all.
+	// Some orders are rows by now and others are still queued: the list has them
+	// all.
 	var got []string
 	for before := ""; ; {
 		page := send(t, e, http.MethodGet, e.ShopURL+"/api/v1/orders?limit=4"+before, signedIn(t, "ann"), "")

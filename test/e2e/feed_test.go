@@ -18,7 +18,7 @@ import (
 
 func TestOrderStream_ShowsEachStatusFromQueuedToRefunded(t *testing.T) {
 	t.Parallel()
-	e := start(t, map[string]string{"worker.batch_wait": "4s"}) // long enough to see it queued, on a loaded machine
+	e := start(t, map[string]string{"worker.batch_wait": "4s"}) // long enough to see the order queued, on a busy machine
 	openSale(t, e, engine.Product{ID: 1, Stock: 5})
 	ann := e.Buyer("ann")
 	no, err := claim(t, ann, 1, engine.Purchase{Quantity: 1})
@@ -44,7 +44,7 @@ func TestOrderStream_ShowsEachStatusFromQueuedToRefunded(t *testing.T) {
 	if name, data, more := s.read(); more {
 		t.Errorf("after the end came %s %s", name, data)
 	}
-	// A stream is for its buyer alone, and for nobody's order is none.
+	// A stream is for its buyer alone. An unknown order has no stream.
 	for _, buyer := range []string{"bob", "Ann"} {
 		if got := send(t, e, http.MethodGet, e.ShopURL+"/api/v1/orders/"+no+"/events", signedIn(t, buyer), ""); got.Status != http.StatusNotFound {
 			t.Errorf("%s follows ann's order: %d %s", buyer, got.Status, got.Text)
@@ -82,8 +82,7 @@ func TestStatsStream_ShowsChangingFigures(t *testing.T) {
 	}
 }
 
-// TestEventFeed_IsCompleteAndInOrder reads the feed in small pages while a
-// crowd buys.
+// It reads the feed in small pages while a crowd buys.
 func TestEventFeed_IsCompleteAndInOrder(t *testing.T) {
 	t.Parallel()
 	overSome(t, theEventFeedIsCompleteAndInOrder)

@@ -8,8 +8,8 @@ import (
 	"seckill/test/engine"
 )
 
-// figures are a product's figures without the counts of requests, which
-// refusals move too.
+// figures are a product's figures without the counts of requests, because
+// refusals change those too.
 func figures(t *testing.T, e *engine.Engine, product uint32) api.Stats {
 	t.Helper()
 	var f api.Stats
@@ -24,13 +24,13 @@ func figures(t *testing.T, e *engine.Engine, product uint32) api.Stats {
 	return f
 }
 
-// same compares what counts units.
+// same compares the figures that count units.
 func same(a, b api.Stats) bool {
 	return a.State == b.State && a.Epoch == b.Epoch && a.Offered == b.Offered &&
 		a.Ledger == b.Ledger && a.Store == b.Store && a.Queue.Depth == b.Queue.Depth
 }
 
-// unchanged fails the test when a product's figures are not what they were.
+// unchanged fails the test if a product's figures have changed.
 func unchanged(t *testing.T, e *engine.Engine, product uint32, before api.Stats) {
 	t.Helper()
 	if after := figures(t, e, product); !same(before, after) {

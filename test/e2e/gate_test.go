@@ -93,7 +93,7 @@ func TestSaleWindow_IsCheckedBeforeAnythingElse(t *testing.T) {
 	}
 	_, err := ann.Buy(t.Context(), 2, engine.Purchase{Quantity: 1})
 	refused(t, "buy an hour early", err, seckill.CodeNotStarted)
-	// Whoever presses too early need not even be known.
+	// Before the start, the engine answers without checking the login.
 	if got := send(t, e, http.MethodPost, e.ShopURL+"/api/v1/products/2/orders", nil, "nonsense"); got.Code != seckill.CodeNotStarted {
 		t.Errorf("a stranger, an hour early: %d %s", got.Status, got.Text)
 	}
@@ -152,8 +152,8 @@ func theOperatorsMovesTakeEffectAtOnceAndStandInTheAudit(t *testing.T, w way) {
 			t.Errorf("%s: %v, want %q", buyer, err, code)
 		}
 	}
-	// A store that takes longer than a second hears of a stop later: 202. The ledger
-	// obeys at once all the same.
+	// If the store takes longer than a second, the answer is 202 and the store
+	// gets the pause later. The ledger stops at once in both cases.
 	stop := func(path, body string) {
 		t.Helper()
 		got := send(t, e, http.MethodPost, e.AdminURL+"/admin/v1/products/1/"+path, operating("li.na"), body)
@@ -169,11 +169,11 @@ func theOperatorsMovesTakeEffectAtOnceAndStandInTheAudit(t *testing.T, w way) {
 	try("c", seckill.CodeSoldOut)
 	act("stock", `{"delta":2,"change_id":"up","reason":"delivery"}`, 200)
 	act("stock", `{"delta":2,"change_id":"up","reason":"delivery"}`, 200) // sent twice, done once
-	try("c", "")                                                          // at once: the flag is cleared by push
+	try("c", "")                                                          // at once: a push clears the flag
 	act("stock", `{"delta":-1,"change_id":"down","reason":"broken one"}`, 200)
 	try("d", seckill.CodeSoldOut)
-	// The ledger says wrong_state; a store that has no unsold unit either says
-	// bad_request before the ledger is asked.
+	// The ledger answers wrong_state. If the store has no unsold unit either, it
+	// answers bad_request before the ledger is asked.
 	_, err := e.Operator().ChangeStock(t.Context(), 1, -1, "too-far")
 	if code := engine.CodeOf(err); code != seckill.CodeWrongState && code != seckill.CodeBadRequest {
 		t.Errorf("below what is free: %v", err)
@@ -196,7 +196,8 @@ func theOperatorsMovesTakeEffectAtOnceAndStandInTheAudit(t *testing.T, w way) {
 	})
 }
 
-// audited wants a line of li.na for each action with its reason.
+// audited checks that the audit has a line of li.na for each action, with its
+// reason.
 func audited(t *testing.T, e *engine.Engine, since time.Time, reasons map[string]string) {
 	t.Helper()
 	for action, reason := range reasons {

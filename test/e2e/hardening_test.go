@@ -24,7 +24,8 @@ import (
 	"seckill/test/engine"
 )
 
-// TestOperator_APIIsNotOnThePublicPort, whoever asks.
+// The public port answers 404 to every operator request, also with the
+// operator's token.
 func TestOperator_APIIsNotOnThePublicPort(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"admin.pprof": "true"})
@@ -45,8 +46,8 @@ func TestOperator_APIIsNotOnThePublicPort(t *testing.T) {
 	}
 }
 
-// TestResponse_HasSecurityHeaders: what it is its type says, nobody gets a cookie, and
-// nothing of a buyer's is kept by caches.
+// Each response has its content type and sets no cookie. Caches may not keep
+// data of a buyer.
 func TestResponse_HasSecurityHeaders(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
@@ -73,7 +74,7 @@ func TestResponse_HasSecurityHeaders(t *testing.T) {
 	}
 }
 
-// TestConnection_ClientThatNeverReadsIsClosed: it asks and asks, and takes no answer.
+// The client sends requests and reads no answer.
 func TestConnection_ClientThatNeverReadsIsClosed(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
@@ -85,21 +86,22 @@ func TestConnection_ClientThatNeverReadsIsClosed(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask, began := strings.Repeat("GET /openapi.yaml HTTP/1.1\r\nHost: shop\r\n\r\n", 100), time.Now()
-	for l.write(ask) == nil { // stands still when all buffers are full, and fails when it is cut
+	for l.write(ask) == nil { // blocks when all buffers are full, and fails when the engine closes the connection
 	}
-	if took := time.Since(began); took > 30*time.Second { // the bound is 10 s; a loaded machine needs some
+	if took := time.Since(began); took > 30*time.Second { // the bound is 10 s; the rest is for a busy machine
 		t.Errorf("cut off after %s", took)
 	}
 	buy(t, s.e.Buyer("bob"), 1, engine.Purchase{Quantity: 1})
 }
 
-// TestShop_ServesTLS by files, of versions that are safe, and says so.
+// The shop reads its certificate from files, refuses old TLS versions and sends
+// HSTS.
 func TestShop_ServesTLS(t *testing.T) {
 	t.Parallel()
 	certFile, keyFile, pool := certificate(t)
 	e := start(t, map[string]string{"shop.tls_cert": certFile, "shop.tls_key": keyFile})
 	slow, cut := dial(t, e), make(chan time.Duration, 1)
-	go func() { cut <- slow.drip("\x16\x03\x01\x02\x00") }() // a greeting that never ends
+	go func() { cut <- slow.drip("\x16\x03\x01\x02\x00") }() // a handshake that never ends
 	openSale(t, e, engine.Product{ID: 1, Stock: 5})
 	client := func(change func(*tls.Config)) *http.Client {
 		cfg := &tls.Config{RootCAs: pool, ServerName: "shop.test"}
@@ -141,13 +143,13 @@ func TestShop_ServesTLS(t *testing.T) {
 			t.Errorf("without TLS: %d", res.StatusCode)
 		}
 	}
-	if took := <-cut; took > 20*time.Second { // the bound is 10 s; a loaded machine needs some
+	if took := <-cut; took > 20*time.Second { // the bound is 10 s; the rest is for a busy machine
 		t.Errorf("a greeting that never ends was cut off after %s", took)
 	}
-	e.MustStop() // streams and idle connections do not hold it up
+	e.MustStop() // streams and idle connections do not delay it
 }
 
-// certificate writes a pair for shop.test, and returns who trusts it.
+// certificate writes a certificate and key for shop.test. The pool trusts it.
 func certificate(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -181,8 +183,7 @@ func certificate(t *testing.T) (certFile, keyFile string, pool *x509.CertPool) {
 	return certFile, keyFile, pool
 }
 
-// TestOrderStream_ThousandsTakeLittleMemory by the real binary: a stream takes less
-// than 20 KB, and all of them hear the news.
+// A stream of the real binary takes less than 20 KB. All streams get the event.
 func TestOrderStream_ThousandsTakeLittleMemory(t *testing.T) {
 	const buyers, each, most = 64, 16, 20 << 10
 	e := start(t, map[string]string{"admin.pprof": "true"})
@@ -218,8 +219,8 @@ func TestOrderStream_ThousandsTakeLittleMemory(t *testing.T) {
 	heard.Wait()
 }
 
-// openLine opens an event stream and reads its first event, through busy answers:
-// a loaded machine may not read the order in time.
+// openLine opens an event stream and reads its first event. It repeats after
+// busy, because a busy machine may not read the order in time.
 func openLine(t *testing.T, e *engine.Engine, request string) (l *line) {
 	t.Helper()
 	eventually(t, "the stream opens", func() bool {
@@ -241,7 +242,7 @@ func openLine(t *testing.T, e *engine.Engine, request string) (l *line) {
 	return l
 }
 
-// until reads lines until one has a text.
+// until reads lines until one contains the text.
 func (l *line) until(t *testing.T, want string) {
 	for {
 		got, err := l.in.ReadString('\n')
@@ -279,8 +280,8 @@ func inUse(t *testing.T, e *engine.Engine) (bytes int) {
 	return bytes
 }
 
-// TestOperatorPort_StopsInTimeWithClientsThatDoNotRead: clients at the operator's
-// port that ask and do not read cannot make a stop fail. Its exit code is 0.
+// Clients of the operator's port that do not read their answers cannot make a
+// stop fail. Its exit code is 0.
 func TestOperatorPort_StopsInTimeWithClientsThatDoNotRead(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)

@@ -19,8 +19,8 @@ import (
 	"seckill/test/engine"
 )
 
-// limitFiles bounds the size of every file that the engine writes, while it
-// runs; 0 is a full disk.
+// limitFiles bounds the size of every file that the running engine writes; 0
+// acts like a full disk.
 func limitFiles(t *testing.T, e *engine.Engine, bytes uint64) {
 	t.Helper()
 	const fileSize = 1 // RLIMIT_FSIZE
@@ -89,8 +89,8 @@ func scrape(t *testing.T, e *engine.Engine) map[string]*dto.MetricFamily {
 	return families
 }
 
-// value is a series' value, or the count of a histogram; NaN when there is no
-// such series. Labels are name and value in turn.
+// value is the value of a series, or the count of a histogram. It is NaN if
+// there is no such series. Labels are names and values in turn.
 func value(families map[string]*dto.MetricFamily, name string, labels ...string) float64 {
 	for _, m := range families[name].GetMetric() {
 		var have []string
@@ -112,7 +112,7 @@ func value(families map[string]*dto.MetricFamily, name string, labels ...string)
 	return math.NaN()
 }
 
-// TestMetrics_CoverEachStage sells a little and reads what each stage says.
+// It sells a few orders and reads the metrics of each stage.
 func TestMetrics_CoverEachStage(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
@@ -175,7 +175,7 @@ func TestMetrics_CoverEachStage(t *testing.T) {
 	}
 }
 
-// TestMetrics_RequestsCannotCreateSeries: what strangers send does not become labels.
+// Texts of requests do not become labels.
 func TestMetrics_RequestsCannotCreateSeries(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
@@ -198,7 +198,7 @@ func TestMetrics_RequestsCannotCreateSeries(t *testing.T) {
 		return n
 	}
 	spread(0, 2)
-	scrape(t, e) // the scrape is a route too
+	scrape(t, e) // the scrape counts as a route too
 	before := series()
 	spread(2, 50)
 	if after := series(); after > before+5 { // a duty may have failed or raised its first alert meanwhile
@@ -223,5 +223,5 @@ func TestLimit_RefusalHasRetryAfter(t *testing.T) {
 	if limited < 10 {
 		t.Errorf("%d of 20 were limited", limited)
 	}
-	buy(t, e.Buyer("bob"), 1, engine.Purchase{Quantity: 1}) // not the other one's fault
+	buy(t, e.Buyer("bob"), 1, engine.Purchase{Quantity: 1}) // the limit of another buyer does not matter to bob
 }

@@ -15,8 +15,8 @@ import (
 	"seckill/test/engine"
 )
 
-// shopfront is an engine with one sale and one order of ann's, to which
-// nothing may happen.
+// shopfront is an engine with one sale and one order of ann's. No request of a
+// test may change the order.
 type shopfront struct {
 	t      *testing.T
 	e      *engine.Engine
@@ -32,7 +32,8 @@ func openShop(t *testing.T) *shopfront {
 	return &shopfront{t: t, e: e, no: no, before: figures(t, e, 1)}
 }
 
-// healthy ends a test: nothing changed, and the shop still sells.
+// healthy ends a test. It checks that nothing changed and that the shop still
+// sells.
 func (s *shopfront) healthy() {
 	s.t.Helper()
 	unchanged(s.t, s.e, 1, s.before)
@@ -98,7 +99,7 @@ func TestInput_BadBodyIsRefusedAndChangesNothing(t *testing.T) {
 	s.healthy()
 }
 
-// objectOf is a JSON object with so many members.
+// objectOf is a JSON object with that many members.
 func objectOf(members int) string {
 	var text strings.Builder
 	for i := range members {
@@ -120,7 +121,7 @@ func packed(t *testing.T, text string) string {
 	return buf.String()
 }
 
-// TestInput_BadCallbackIsRefusedAndChangesNothing: signed, and nonsense.
+// The callbacks are correctly signed, but their content is wrong.
 func TestInput_BadCallbackIsRefusedAndChangesNothing(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
@@ -154,8 +155,7 @@ func TestInput_BadCallbackIsRefusedAndChangesNothing(t *testing.T) {
 	s.healthy()
 }
 
-// TestInput_BadLoginIsUnauthenticatedEverywhere tries tokens that nobody should
-// believe.
+// It tries tokens that are forged, altered or expired.
 func TestInput_BadLoginIsUnauthenticatedEverywhere(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
@@ -235,7 +235,7 @@ func TestInput_BadLoginIsUnauthenticatedEverywhere(t *testing.T) {
 	checkLog(t, s.e, good, tokens["wrong secret"])
 }
 
-// flip changes a text of base64url to another one.
+// flip changes one character of a base64url text.
 func flip(text string) string {
 	if text[0] == 'A' {
 		return "B" + text[1:]

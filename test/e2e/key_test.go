@@ -11,8 +11,8 @@ import (
 	"seckill/test/engine"
 )
 
-// TestKey_RepeatReturnsSameOrder: an Idempotency-Key repeated is the same 202 and
-// the same order, whatever has happened since.
+// A repeated Idempotency-Key gets the same 202 and the same order, also after the
+// sale is sold out, the order is cancelled, or the engine restarts.
 func TestKey_RepeatReturnsSameOrder(t *testing.T) {
 	t.Parallel()
 	overEach(t, aKeyAlwaysFindsItsOrder)
@@ -55,9 +55,9 @@ func aKeyAlwaysFindsItsOrder(t *testing.T, w way) {
 	balanced(t, e, 1)
 }
 
-// TestKey_BelongsToOneProductOfTheLimitGroup: keys belong to the limit group. A shop that
-// has one key for a whole basket is not told that the second thing is bought,
-// also not when the first is no longer sold.
+// Keys belong to the limit group. If a shop uses one key for a whole basket,
+// the second product gets an error and not the order of the first, also after
+// the first sale has ended.
 func TestKey_BelongsToOneProductOfTheLimitGroup(t *testing.T) {
 	t.Parallel()
 	overEach(t, aKeyIsForOneProductOfItsGroup)
@@ -88,7 +88,7 @@ func aKeyIsForOneProductOfItsGroup(t *testing.T, w way) {
 	balanced(t, e, 31)
 }
 
-// TestKey_ConcurrentRequestsMakeOneOrder: a double click is one purchase.
+// A double click is one purchase.
 func TestKey_ConcurrentRequestsMakeOneOrder(t *testing.T) {
 	t.Parallel()
 	overEach(t, oneKeyPressedByACrowdIsOneOrder)

@@ -22,11 +22,12 @@ import (
 	"seckill/test/engine"
 )
 
-// login is a shop's login: it signs tokens, and publishes its keys, or is away.
+// login is a shop's login. It signs tokens and publishes its keys; it can be
+// down.
 type login struct {
 	*httptest.Server
 	mu   sync.Mutex
-	keys []string // as published; nil while it is away
+	keys []string // as published; nil while it is down
 }
 
 func openLogin(t *testing.T) *login {
@@ -50,7 +51,7 @@ func (l *login) publish(keys ...string) {
 	l.keys = keys
 }
 
-// signing is a key of the login with its published half.
+// signing is a private key of the login with its published key.
 type signing struct {
 	method  jwtlib.SigningMethod
 	kid     string
@@ -58,7 +59,7 @@ type signing struct {
 	jwk     string
 }
 
-// newSignings makes a key of each kind that is accepted.
+// newSignings makes a key of each accepted kind.
 func newSignings(t *testing.T) []signing {
 	t.Helper()
 	text := base64.RawURLEncoding.EncodeToString
@@ -100,8 +101,8 @@ func (s signing) token(t *testing.T, buyer string, audience ...string) http.Head
 	return bearer(signed)
 }
 
-// The shop's login is away when the engine starts: buyers whose keys it has are
-// asked to come again, and the engine finds the keys by itself.
+// The shop's login is down when the engine starts. Its buyers get busy, until
+// the engine has fetched the keys by itself.
 func TestKeySet_LoginKeysVerifyBuyers(t *testing.T) {
 	t.Parallel()
 	l, keys := openLogin(t), newSignings(t)
@@ -147,7 +148,8 @@ func TestKeySet_LoginKeysVerifyBuyers(t *testing.T) {
 		t.Errorf("fetched %v s ago", age)
 	}
 
-	// A token that was used a moment ago goes with its key.
+	// If a key is removed, its tokens are refused, also tokens that were used a
+	// moment ago.
 	gone := keys[0].token(t, "cid", "sale")
 	if got := buyAs(gone); got.Status != http.StatusAccepted {
 		t.Fatalf("before: %d %s", got.Status, got.Text)

@@ -16,8 +16,7 @@ import (
 	"seckill/test/engine"
 )
 
-// forwarded is a buyer's header, as it comes through a proxy, or from somebody
-// who would like to seem to be behind one.
+// forwarded is a buyer's header as a proxy sends it, or as a client forges it.
 func forwarded(t *testing.T, buyer, clients string) http.Header {
 	t.Helper()
 	header := signedIn(t, buyer)
@@ -29,7 +28,7 @@ func forwarded(t *testing.T, buyer, clients string) http.Header {
 // the answers by their status.
 func rush(t *testing.T, e *engine.Engine, accounts, connections int, body string) (answers map[int]int, took time.Duration) {
 	t.Helper()
-	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}} // the spec's is slower than a robot
+	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: connections}} // the client that checks the API description is slower than a robot
 	defer client.CloseIdleConnections()
 	answers = make(map[int]int)
 	var mu sync.Mutex
@@ -43,7 +42,7 @@ func rush(t *testing.T, e *engine.Engine, accounts, connections int, body string
 					t.Error(err)
 					return
 				}
-				// Each account claims an address of its own, which nobody asked for.
+				// Each account forges an address of its own.
 				req.Header = forwarded(t, fmt.Sprintf("account-%d", i), fmt.Sprintf("203.0.%d.%d", i>>8&255, i&255))
 				req.Header.Set("Content-Type", "application/json")
 				res, err := client.Do(req)
@@ -51,7 +50,7 @@ func rush(t *testing.T, e *engine.Engine, accounts, connections int, body string
 					t.Error(err)
 					return
 				}
-				_, _ = io.Copy(io.Discard, res.Body) // so that the connection is used again
+				_, _ = io.Copy(io.Discard, res.Body) // so that the client reuses the connection
 				res.Body.Close()
 				mu.Lock()
 				answers[res.StatusCode]++
@@ -84,8 +83,8 @@ func TestLimit_ManyAccountsAtOneAddressShareItsRate(t *testing.T) {
 	}
 }
 
-// Robots with accounts and without tokens send claims all the time. Buyers with
-// tokens must not notice them.
+// Robots that have accounts but no tokens send claims all the time. This must
+// not affect buyers with tokens.
 func TestProductRate_RobotsWithoutTokensTakeNothingFromBuyers(t *testing.T) {
 	t.Parallel()
 	const robots, honest, rate = 120, 30, 60
@@ -133,8 +132,8 @@ func TestProductRate_RobotsWithoutTokensTakeNothingFromBuyers(t *testing.T) {
 	}
 }
 
-// TestProductRate_RepeatsTakeNothingFromFirstClaims: robots buy once each and then
-// repeat their used tokens, far above the product's rate.
+// Robots buy once each and then repeat their used tokens, far above the
+// product's rate.
 func TestProductRate_RepeatsTakeNothingFromFirstClaims(t *testing.T) {
 	t.Parallel()
 	const robots, honest, rate = 20, 20, 50
@@ -190,7 +189,7 @@ func TestProductRate_RepeatsTakeNothingFromFirstClaims(t *testing.T) {
 	flood.Wait()
 }
 
-// gateCount is how many claims a gate has refused.
+// gateCount is the number of claims that a gate has refused.
 func gateCount(t *testing.T, e *engine.Engine, gate string) int {
 	t.Helper()
 	got := send(t, e, http.MethodGet, e.AdminURL+"/metrics", nil, "")
@@ -212,8 +211,8 @@ func TestLimit_TrustedProxyNamesTheClientAndForgedHeadersDoNot(t *testing.T) {
 	press := func(buyer, clients string) reply {
 		return send(t, e, http.MethodPost, e.ShopURL+"/api/v1/products/1/orders", forwarded(t, buyer, clients), `{"quantity":1}`)
 	}
-	// Fresh clients on a slow machine: whether one's second press comes within its
-	// second is known by the clock, so several may try.
+	// On a slow machine the second request of a client may come later than a
+	// second after the first. The clock shows it, and then another client tries.
 	for try := range 20 {
 		began := time.Now()
 		client, other := fmt.Sprintf("203.0.113.%d", try), fmt.Sprintf("198.51.100.%d", try)
@@ -240,7 +239,7 @@ func TestLimit_TrustedProxyNamesTheClientAndForgedHeadersDoNot(t *testing.T) {
 	t.Error("the machine was too slow each time")
 }
 
-// askFor is a request that is no purchase.
+// askFor is a request other than a purchase.
 type askFor struct {
 	method, path, body string
 }
@@ -276,7 +275,7 @@ func TestLimit_OtherRequestsAreLimitedByAddressAndByBuyer(t *testing.T) {
 			return isLimited(t, ask(c, fmt.Sprintf("buyer-%d", client), from))
 		})
 		if c.path == "/api/v1/login" || strings.HasPrefix(c.path, "/api/v1/products") && c.method == http.MethodGet {
-			continue // these know no buyer
+			continue // these requests have no buyer
 		}
 		eventually(t, c.method+" "+c.path+" is limited by buyer", func() bool {
 			buyer := fmt.Sprintf("buyer-%d", client)
@@ -296,8 +295,8 @@ func TestLimit_OtherRequestsAreLimitedByAddressAndByBuyer(t *testing.T) {
 	}
 }
 
-// isLimited reports whether an answer is 429 of a limit of one a second, and
-// holds such an answer to its header.
+// isLimited reports whether an answer is 429 of a limit of one a second. It
+// checks the Retry-After of such an answer.
 func isLimited(t *testing.T, got reply) bool {
 	t.Helper()
 	if got.Status != http.StatusTooManyRequests {

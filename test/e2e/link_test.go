@@ -11,8 +11,8 @@ import (
 	"seckill/test/engine"
 )
 
-// linkOf begins a payment, presses the button, and returns the link with which
-// it leads back.
+// linkOf begins a payment, presses the button, and returns the link that leads
+// back to the shop.
 func linkOf(t *testing.T, e *engine.Engine, b *engine.Buyer, no string) string {
 	t.Helper()
 	payURL, err := b.BeginPayment(t.Context(), no)
@@ -34,8 +34,8 @@ func linkOf(t *testing.T, e *engine.Engine, b *engine.Buyer, no string) string {
 	return link
 }
 
-// TestEventStreams_LinksAndLoginShareOneBound: two orders with a link each are
-// one buyer, of whose 16 streams links may take 8.
+// A buyer may have 16 streams. Links may use 8 of them, here through two orders
+// with a link each.
 func TestEventStreams_LinksAndLoginShareOneBound(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
@@ -66,8 +66,7 @@ func TestEventStreams_LinksAndLoginShareOneBound(t *testing.T) {
 	}
 }
 
-// TestOrderLink_ShowsOneOrderAndAllowsNoAction: what a payment app brings to a browser in
-// which nobody is signed in.
+// A payment app opens the link in a browser without a login.
 func TestOrderLink_ShowsOneOrderAndAllowsNoAction(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"page.url": "https://sale.example/x/", "log.level": "debug"})

@@ -9,8 +9,7 @@ import (
 	"seckill/test/engine"
 )
 
-// TestLog_HasNoSecretAtLevelDebug: at the level debug, in both
-// forms, through a life with good requests and bad ones.
+// Both log formats, with good and bad requests.
 func TestLog_HasNoSecretAtLevelDebug(t *testing.T) {
 	t.Parallel()
 	for _, format := range []string{"text", "json"} {
@@ -57,11 +56,12 @@ func TestLog_HasNoSecretAtLevelDebug(t *testing.T) {
 	}
 }
 
-// Whoever can reach the port can send any number of requests: none of them is
-// worth a line, and least of all one with a text of the sender's.
+// Any client can send any number of bad requests. None of them writes a log
+// line, because the log would grow without bound and contain texts of the
+// client.
 func TestLog_BadRequestsAddNothing(t *testing.T) {
 	t.Parallel()
-	l, keys := openLogin(t), newSignings(t) // away: nothing is published
+	l, keys := openLogin(t), newSignings(t) // down: no keys are published
 	e := start(t, map[string]string{"auth.jwks_url": l.URL, "log.level": "info"})
 	openSale(t, e, engine.Product{ID: 1, Stock: 5})
 	eventually(t, "the keys were missed", func() bool { return strings.Contains(e.Log(), "duty=jwks") })

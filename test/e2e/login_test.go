@@ -11,7 +11,7 @@ import (
 	"seckill/test/engine"
 )
 
-// TestLoginCode_IsExchangedOnce on all instances, and only while it is fresh.
+// A code works once, and only before it expires.
 func TestLoginCode_IsExchangedOnce(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"log.level": "debug", "page.login_url": "https://shop.example/login", "page.pay_url": "https://shop.example/pay", "page.login_ttl": "1h"})
@@ -43,7 +43,7 @@ func TestLoginCode_IsExchangedOnce(t *testing.T) {
 	if life := time.Until(exchanged.ExpiresAt); exchanged.Buyer != "ann" || life < 59*time.Minute || life > time.Hour {
 		t.Errorf("exchanged for %s until %s", exchanged.Buyer, exchanged.ExpiresAt)
 	}
-	eventually(t, "the token is taken", func() bool { // through busy answers, on a loaded machine
+	eventually(t, "the token is taken", func() bool { // a busy machine may answer busy first
 		got := send(t, e, http.MethodGet, e.ShopURL+"/api/v1/orders", bearer(exchanged.Token), "")
 		if got.Code == seckill.CodeUnauthenticated {
 			t.Fatalf("the token is not taken: %s", got.Text)

@@ -1,6 +1,6 @@
-// Package e2e drives the real binary through its wire, as shoppers, payment
-// providers and operators do. Every exchange is held against openapi.yaml, and
-// every engine's log is searched for secrets when its test ends.
+// Package e2e sends HTTP requests to the real binary, as shoppers, payment
+// providers and operators do. It checks every exchange against openapi.yaml. At
+// the end of each test it searches the engine's log for secrets.
 package e2e
 
 import (
@@ -40,11 +40,11 @@ const (
 	price        = 100 // cents, as engine.OpenSale sets it
 )
 
-// loadSpec reads openapi.yaml once for all tests that need no record of their
-// own.
+// loadSpec reads openapi.yaml once. Only tests that record their own operations
+// read it again.
 var loadSpec = sync.OnceValues(apitest.Load)
 
-// start runs an engine of the test's own, all of whose traffic is checked.
+// start runs an engine for this test alone and checks all its traffic.
 func start(t *testing.T, settings map[string]string) *engine.Engine {
 	t.Helper()
 	spec, err := loadSpec()
@@ -66,7 +66,7 @@ func startWith(t *testing.T, spec *apitest.Spec, settings map[string]string) *en
 // jwt is any JSON Web Token: a header and more, in base64url.
 var jwt = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{8,}`)
 
-// checkLog fails the test when the engine logged a secret.
+// checkLog fails the test if the engine logged a secret.
 func checkLog(t *testing.T, e *engine.Engine, more ...string) {
 	t.Helper()
 	log := e.Log()
@@ -80,7 +80,8 @@ func checkLog(t *testing.T, e *engine.Engine, more ...string) {
 	}
 }
 
-// eventually polls until what holds, and fails the test when it does not.
+// eventually polls until holds returns true. It fails the test after a
+// deadline.
 func eventually(t *testing.T, what string, holds func() bool) {
 	t.Helper()
 	within(t, settleWithin, what, holds)
@@ -109,8 +110,8 @@ func openSale(t *testing.T, e *engine.Engine, p engine.Product) {
 	}
 }
 
-// patch has the operator change a product. Tests move a sale's start and end
-// with it when they have come to them, however long that took.
+// patch changes a product as the operator. Tests move the start and the end of
+// a sale at the moment they need it, so that a slow machine does not matter.
 func patch(t *testing.T, e *engine.Engine, id uint32, member string, to any) {
 	t.Helper()
 	if _, err := e.Operator().Patch(t.Context(), id, map[string]any{member: to}); err != nil {
@@ -118,8 +119,8 @@ func patch(t *testing.T, e *engine.Engine, id uint32, member string, to any) {
 	}
 }
 
-// claim buys as the page does: under one key, and again while the answer is no
-// decision, as it may be where a server gets too little of a loaded machine.
+// claim buys as the page does. It repeats the request under one key while the
+// answer is busy, as it may be on a busy machine.
 func claim(t *testing.T, b *engine.Buyer, product uint32, p engine.Purchase) (no string, err error) {
 	t.Helper()
 	if p.Key == "" {
@@ -132,7 +133,8 @@ func claim(t *testing.T, b *engine.Buyer, product uint32, p engine.Purchase) (no
 	return no, err
 }
 
-// cancelled cancels an order, through busy answers, after which it may be done.
+// cancelled cancels an order. It repeats after busy; the first request may have
+// cancelled the order then.
 func cancelled(t *testing.T, b *engine.Buyer, no string) {
 	t.Helper()
 	tried := false
@@ -166,7 +168,7 @@ func buy(t *testing.T, b *engine.Buyer, product uint32, p engine.Purchase) strin
 	return no
 }
 
-// await waits until a buyer's order has a status, and returns it.
+// await waits until a buyer's order has the status, and returns the order.
 func await(t *testing.T, b *engine.Buyer, no, status string) (order api.Order) {
 	t.Helper()
 	eventually(t, "order "+no+" is "+status, func() bool {
@@ -189,7 +191,7 @@ func refused(t *testing.T, what string, err error, code seckill.Code) *engine.Re
 	return refusal
 }
 
-// reply is an answer as it came.
+// reply is the unchanged answer.
 type reply struct {
 	Status int
 	Header http.Header
@@ -197,8 +199,7 @@ type reply struct {
 	api.Document
 }
 
-// send makes any request at all. A body is sent as JSON unless the header says
-// otherwise.
+// send makes any request. A body is JSON unless the header names another type.
 func send(t *testing.T, e *engine.Engine, method, url string, header http.Header, body string) reply {
 	t.Helper()
 	return sendBy(t, e.HTTP(), method, url, header, body)
@@ -268,7 +269,8 @@ func operating(name string) http.Header {
 	return header
 }
 
-// money is a callback of the sandbox provider; what is not set is left out.
+// money is a callback of the sandbox provider; fields that are not set are left
+// out.
 type money struct {
 	OrderNo  string `json:"order_no"`
 	TradeNo  string `json:"trade_no"`
@@ -287,8 +289,8 @@ func notify(t *testing.T, e *engine.Engine, secret string, m money) reply {
 	return send(t, e, http.MethodPost, e.ShopURL+"/api/v1/payments/sandbox/notify", header, string(body))
 }
 
-// deliver delivers money as a provider does: again while the engine is busy, as
-// it is with money for an order that may still be queued.
+// deliver sends a callback as a provider does: it repeats while the engine is
+// busy, for example because the order is still queued.
 func deliver(t *testing.T, e *engine.Engine, m money) (got reply) {
 	t.Helper()
 	eventually(t, "the money of "+m.OrderNo+" is taken or refused", func() bool {
@@ -298,7 +300,7 @@ func deliver(t *testing.T, e *engine.Engine, m money) (got reply) {
 	return got
 }
 
-// signature is what the sandbox provider signs a body with.
+// signature is the sandbox provider's signature of a body.
 func signature(body string) string {
 	return engine.Signature(engine.SandboxSecret, []byte(body))
 }

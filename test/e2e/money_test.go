@@ -12,8 +12,7 @@ import (
 	"seckill/test/engine"
 )
 
-// TestPayment_ExcessMoneyIsRefundedOnce is I8 from the provider's side.
-// Every callback comes three times.
+// I8 from the provider's side. Every callback comes three times.
 func TestPayment_ExcessMoneyIsRefundedOnce(t *testing.T) {
 	t.Parallel()
 	overSome(t, moneyBeyondOneExactPaymentGoesBackOnce)
@@ -26,7 +25,7 @@ func moneyBeyondOneExactPaymentGoesBackOnce(t *testing.T, w way) {
 	unknown := numberOfNobody(t, e)
 	for _, c := range []struct {
 		name   string
-		before func(t *testing.T, b *engine.Buyer, order api.Order) // what happens before the money comes
+		before func(t *testing.T, b *engine.Buyer, order api.Order) // runs before the callback
 		money  money
 		status string // of the order, afterwards
 		reason string // of the refund; "" for none
@@ -80,7 +79,7 @@ func cancelFirst(t *testing.T, b *engine.Buyer, order api.Order) {
 	}
 }
 
-// numberOfNobody is the number of an order that was never promised.
+// unknownNumber is the number of an order that does not exist.
 func numberOfNobody(t *testing.T, e *engine.Engine) string {
 	t.Helper()
 	no := buy(t, e.Buyer("somebody"), 1, engine.Purchase{Quantity: 1})
@@ -91,7 +90,7 @@ func numberOfNobody(t *testing.T, e *engine.Engine) string {
 	return no[:len(no)-1] + string(last)
 }
 
-// receivedOnce: a callback delivered several times is one payment.
+// receivedOnce checks that a callback delivered several times is one payment.
 func receivedOnce(t *testing.T, e *engine.Engine, m money) {
 	t.Helper()
 	payments, err := e.Operator().Payments(t.Context(), m.OrderNo)
@@ -141,8 +140,8 @@ func TestPayment_UnsignedCallbackIs403AndChangesNothing(t *testing.T) {
 	settled(t, e, 1, "nothing is paid", func(f api.Stats) bool { return f.Store.Paid == 0 })
 }
 
-// TestPayment_ConcurrentCancelHasOneOutcome: whichever comes first, the other
-// is refused or refunded.
+// If the payment is first, the cancel is refused. If the cancel is first, the
+// payment is refunded.
 func TestPayment_ConcurrentCancelHasOneOutcome(t *testing.T) {
 	t.Parallel()
 	overSome(t, payingAndCancellingAtOnceHasOneOutcome)

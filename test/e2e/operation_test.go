@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	_ "modernc.org/sqlite" // to spoil an order from outside
+	_ "modernc.org/sqlite" // to damage an order directly in the store
 
 	"seckill/internal/api"
 	"seckill/internal/apitest"
@@ -19,7 +19,7 @@ import (
 	"seckill/test/webhook"
 )
 
-// tour walks through the operations of both APIs.
+// tour calls the operations of both APIs.
 type tour struct {
 	t      *testing.T
 	engine *engine.Engine
@@ -82,7 +82,7 @@ func (r *tour) machines() {
 	r.shop("POST", "/api/v1/login", fmt.Sprintf(`{"code":%q}`, code), 200)
 }
 
-// sale creates product 1 and leads it through what an operator does.
+// sale creates product 1 and calls the operator's operations for it.
 func (r *tour) sale() {
 	r.t.Helper()
 	window := fmt.Sprintf(`"starts_at":%q,"ends_at":%q`,
@@ -104,7 +104,8 @@ func (r *tour) sale() {
 	r.shop("GET", "/api/v1/products/1", "", 200)
 }
 
-// order leads orders through challenge, token, purchase, money and back.
+// order calls the operations for challenge, token, purchase, payment and
+// refund.
 func (r *tour) order() {
 	r.t.Helper()
 	challenge := r.shop("POST", "/api/v1/products/1/challenge", "{}", 200)
@@ -135,7 +136,7 @@ func (r *tour) stream(url string, header http.Header) {
 	s.next()
 }
 
-// tables opens the store from outside.
+// tables opens the store's database directly.
 func (r *tour) tables() *sql.DB {
 	r.t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(r.engine.DataDir, "seckill.db")+"?_pragma=busy_timeout(5000)")
@@ -145,7 +146,7 @@ func (r *tour) tables() *sql.DB {
 	return db
 }
 
-// refunds has a refund that was given up tried again.
+// refunds retries a refund that was given up.
 func (r *tour) refunds() {
 	r.t.Helper()
 	db := r.tables()
@@ -164,7 +165,7 @@ func (r *tour) refunds() {
 	})
 }
 
-// sinks has deliveries that a receiver refuses tried again, and given up.
+// sinks retries one refused delivery and skips another.
 func (r *tour) sinks() {
 	r.t.Helper()
 	r.admin("GET", "/admin/v1/sinks", "", 200)
@@ -193,7 +194,7 @@ func (r *tour) sinks() {
 	r.admin("POST", "/admin/v1/sinks/removed/forget", `{"reason":"it is not configured any more"}`, 200)
 }
 
-// letters spoils two orders in the store, so that they die on the ladder.
+// letters damages two orders in the store, so that they become dead letters.
 func (r *tour) letters() {
 	r.t.Helper()
 	db := r.tables()
@@ -273,8 +274,8 @@ func described(t *testing.T) []string {
 	return fresh.Untried("")
 }
 
-// TestOpenAPI_UndescribedMethodsAreRefused asks every described path for what is not
-// described: other methods, and the port of the other API.
+// It sends each described path other methods, and sends it to the port of the
+// other API.
 func TestOpenAPI_UndescribedMethodsAreRefused(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
@@ -320,9 +321,8 @@ func TestOpenAPI_UndescribedMethodsAreRefused(t *testing.T) {
 	unchanged(t, e, 1, before)
 }
 
-// TestOpenAPI_UndescribedRoutesAreAFixedList: the page and the sandbox's pay page
-// are for people, profiles only by configuration, the demo's login only in a
-// demo.
+// Undescribed are the page, the sandbox's pay page, profiles if they are
+// configured, and the demo's login in a demo.
 func TestOpenAPI_UndescribedRoutesAreAFixedList(t *testing.T) {
 	t.Parallel()
 	plain, open := start(t, nil), start(t, map[string]string{"admin.pprof": "true"})
@@ -357,7 +357,8 @@ func TestOpenAPI_UndescribedRoutesAreAFixedList(t *testing.T) {
 	}
 }
 
-// A name has to be configured, for the commands too; the IP address has not.
+// A host name must be configured, for the commands too. An IP address need not
+// be.
 func TestOperatorPort_AcceptsConfiguredHostNamesOnly(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"admin.hosts": "engine-1", "log.level": "info"})

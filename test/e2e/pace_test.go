@@ -10,8 +10,7 @@ import (
 	"seckill/test/engine"
 )
 
-// TestWorker_WritesAtTheConfiguredRate: whatever arrives at once is written
-// at worker.rate_per_second.
+// Orders that arrive at once are written at worker.rate_per_second.
 func TestWorker_WritesAtTheConfiguredRate(t *testing.T) {
 	t.Parallel()
 	const arrivals, perSecond, shoppers = 3000, 1000, 32
@@ -62,7 +61,7 @@ func TestWorker_WritesAtTheConfiguredRate(t *testing.T) {
 	}
 	took := last.Sub(first)
 	t.Logf("%d arrivals in %s, written in %s", arrivals, arrived.Round(time.Millisecond), took)
-	// The first batch is free: it was not preceded by any.
+	// The first batch does not wait, because no batch came before it.
 	least := time.Duration(arrivals-2*perSecond/10) * time.Second / perSecond
 	if took < least {
 		t.Errorf("written in %s: faster than %d a second", took, perSecond)

@@ -9,8 +9,7 @@ import (
 
 var pageFile = regexp.MustCompile(`(?:href|src)="([0-9a-f]{12}/[\w/]+\.\w+)"`)
 
-// TestPage_FilesAreCachedForever: all but the way in, which is asked about
-// each time.
+// Caches may keep every file except the index, which they revalidate each time.
 func TestPage_FilesAreCachedForever(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"page.image_hosts": "img.example,*.cdn.example"})

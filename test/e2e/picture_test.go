@@ -52,8 +52,7 @@ func TestProduct_HasAPicture(t *testing.T) {
 	}
 }
 
-// TestProduct_SoldOutSaysUntilWhenAUnitMayReturn: until the last order is paid
-// or has expired.
+// A unit may return until the last order is paid or has expired.
 func TestProduct_SoldOutSaysUntilWhenAUnitMayReturn(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"order.expire_after": "10m"})

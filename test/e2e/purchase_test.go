@@ -12,15 +12,14 @@ import (
 	"seckill/test/engine"
 )
 
-// TestPurchase_IsPaidOnThePayPageAndRefundedOnce is the whole life of a
-// purchase.
+// A purchase from the first request to the refund.
 func TestPurchase_IsPaidOnThePayPageAndRefundedOnce(t *testing.T) {
 	t.Parallel()
 	overSome(t, aPurchaseIsPaidOnThePayPageAndRefundedOnce)
 }
 
 func aPurchaseIsPaidOnThePayPageAndRefundedOnce(t *testing.T, w way) {
-	e := w.start(t, map[string]string{"worker.batch_wait": "4s"}) // long enough to look at the order, on a loaded machine
+	e := w.start(t, map[string]string{"worker.batch_wait": "4s"}) // long enough to read the queued order, on a busy machine
 	openSale(t, e, w.product(engine.Product{ID: 1, Name: "Phone", Stock: 1}))
 	ann, bob, operator := e.Buyer("ann"), e.Buyer("bob"), e.Operator()
 
@@ -29,7 +28,7 @@ func aPurchaseIsPaidOnThePayPageAndRefundedOnce(t *testing.T, w way) {
 		t.Fatal(err)
 	}
 	if w.leavesToTheWorker() {
-		canOnlyBeRead(t, ann, no) // the worker waits for company
+		canOnlyBeRead(t, ann, no) // the worker waits to fill its batch
 	}
 	order := await(t, ann, no, "pending")
 	if left := time.Until(order.PayBefore.Time()); left < 29*time.Minute || left > 30*time.Minute {
@@ -58,7 +57,8 @@ func aPurchaseIsPaidOnThePayPageAndRefundedOnce(t *testing.T, w way) {
 	balanced(t, e, 1)
 }
 
-// canOnlyBeRead sees to an order that is not a row yet.
+// canOnlyBeRead checks that a queued order can be read, but not paid or
+// cancelled.
 func canOnlyBeRead(t *testing.T, b *engine.Buyer, no string) {
 	t.Helper()
 	order, err := b.Order(t.Context(), no)
@@ -71,8 +71,7 @@ func canOnlyBeRead(t *testing.T, b *engine.Buyer, no string) {
 	refused(t, "cancel a queued order", err, seckill.CodeWrongState)
 }
 
-// pressPay pays as a person does: it opens the pay page and presses its button,
-// twice.
+// pressPay opens the pay page and presses its button twice.
 func pressPay(t *testing.T, e *engine.Engine, b *engine.Buyer, no string) {
 	t.Helper()
 	payURL, err := b.BeginPayment(t.Context(), no)
@@ -91,8 +90,8 @@ func pressPay(t *testing.T, e *engine.Engine, b *engine.Buyer, no string) {
 	}
 }
 
-// buyAsSoonAsFree buys a unit that has come back: within a second, the life of
-// the sold-out flag (I7), and some for a loaded machine.
+// buyAsSoonAsFree buys a unit that was returned. The bound is one second, the
+// lifetime of the sold-out flag (I7), and some time for a busy machine.
 func buyAsSoonAsFree(t *testing.T, b *engine.Buyer, product uint32) string {
 	t.Helper()
 	var no string
@@ -105,8 +104,8 @@ func buyAsSoonAsFree(t *testing.T, b *engine.Buyer, product uint32) string {
 	return no
 }
 
-// refundedOnce waits until an order's money went back, and sees to it that it
-// did so once.
+// refundedOnce waits until an order is refunded, and checks that there is one
+// refund.
 func refundedOnce(t *testing.T, e *engine.Engine, no string, cents int64, reason string) {
 	t.Helper()
 	var refunds []api.Payment
@@ -149,7 +148,8 @@ func anOrderThatIsNotPaidExpiresAndItsUnitAndMarkReturn(t *testing.T, w way) {
 	if second == no {
 		t.Error("the old order came back")
 	}
-	// The expired order's money is late, whoever bought meanwhile.
+	// Money for the expired order is late, although another buyer has the unit
+	// now.
 	pay(t, e, order)
 	refundedOnce(t, e, no, price, "late")
 	await(t, ann, second, "cancelled")

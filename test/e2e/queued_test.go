@@ -11,14 +11,14 @@ import (
 	"seckill/test/engine"
 )
 
-// TestQueuedOrder_OperatorAndPaymentKnowIt: the workers are slow, and
-// what they have not written yet is promised all the same.
+// The workers are slow. An order that they have not written yet is a promised
+// order all the same.
 func TestQueuedOrder_OperatorAndPaymentKnowIt(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"worker.rate_per_second": "1"})
 	openSale(t, e, engine.Product{ID: 1, Stock: 100})
 	operator := e.Operator()
-	const least = 12 // one a second is written
+	const least = 12 // the worker writes one a second
 	bought := 0
 	buyOne := func() (b *engine.Buyer, no string) {
 		bought++
@@ -35,7 +35,8 @@ func TestQueuedOrder_OperatorAndPaymentKnowIt(t *testing.T) {
 
 	var buyer *engine.Buyer
 	var no string
-	// An order that was queued before and after tells what is said of one.
+	// If the order was queued before and after the requests, it was queued during
+	// them.
 	eventually(t, "an order waits for as long as it takes to ask", func() bool {
 		buyer, no = buyOne()
 		told := askWhileQueued(t, e, buyer.Name, no)
@@ -50,7 +51,8 @@ func TestQueuedOrder_OperatorAndPaymentKnowIt(t *testing.T) {
 		return true
 	})
 
-	// What was busy is answered when the order is written: the money pays it.
+	// When the order is written, the callback is no longer busy: the money pays
+	// the order.
 	order := await(t, buyer, no, "pending")
 	pay(t, e, order)
 	await(t, buyer, no, "paid")
@@ -65,8 +67,8 @@ func TestQueuedOrder_OperatorAndPaymentKnowIt(t *testing.T) {
 	balanced(t, e, 1)
 }
 
-// askWhileQueued asks everything about an order, and returns what to hold of
-// the answers if it was queued all the while.
+// askWhileQueued sends all requests about an order. The result checks the
+// answers; call it if the order was queued all the time.
 func askWhileQueued(t *testing.T, e *engine.Engine, buyer, no string) func(t *testing.T) {
 	t.Helper()
 	operator := e.Operator()
@@ -95,7 +97,7 @@ func askWhileQueued(t *testing.T, e *engine.Engine, buyer, no string) func(t *te
 	}
 }
 
-// TestPayment_TradeWithOtherDataIs409 and changes nothing.
+// The callback changes nothing.
 func TestPayment_TradeWithOtherDataIs409(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)

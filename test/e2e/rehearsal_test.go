@@ -14,8 +14,8 @@ import (
 	"seckill/test/webhook"
 )
 
-// TestRehearsal_IsLeftOutAndDeleted sells a test product beside a real one, to the
-// same buyers, looks for it everywhere, and deletes it.
+// It sells a test product and a real one to the same buyers, looks for the test
+// product in every list, and deletes it.
 func TestRehearsal_IsLeftOutAndDeleted(t *testing.T) {
 	t.Parallel()
 	overSome(t, rehearsalIsLeftOutAndDeleted)
@@ -119,7 +119,7 @@ func rehearsalIsLeftOutAndDeleted(t *testing.T, w way) {
 		}
 	}
 
-	// Only a test, and only when it is over.
+	// Only a test product can be deleted, and only after its end.
 	_, err = operator.Delete(t.Context(), real)
 	refused(t, "delete a real product", err, seckill.CodeNotTest)
 	_, err = operator.Delete(t.Context(), rehearsal)
@@ -144,7 +144,7 @@ func rehearsalIsLeftOutAndDeleted(t *testing.T, w way) {
 		t.Errorf("%d orders were deleted, want 4", deleted)
 	}
 
-	// Nothing is left of it, and everything of the other.
+	// Nothing of the test product is left, and everything of the other product.
 	_, err = operator.Product(t.Context(), rehearsal)
 	refused(t, "read the deleted product", err, seckill.CodeNotFound)
 	_, err = operator.Order(t.Context(), nos[0])
@@ -179,7 +179,7 @@ func rehearsalIsLeftOutAndDeleted(t *testing.T, w way) {
 	refused(t, "delete it again", err, seckill.CodeNotFound)
 }
 
-// TestRehearsal_SinksGetNoEvents has a receiver beside a rehearsal.
+// The receiver gets the events of the real product only.
 func TestRehearsal_SinksGetNoEvents(t *testing.T) {
 	t.Parallel()
 	r := webhook.New(t)

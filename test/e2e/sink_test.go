@@ -77,7 +77,7 @@ func TestSink_OperatorRetriesAndSkipsDeliveries(t *testing.T) {
 
 	before := r.Distinct()
 	run(t, env, "sink", "replay", "shop", "--from", "1h", "--yes").want(t, "replay", 0, "events are delivered to shop again", "")
-	eventually(t, "all events came again", func() bool { return r.Repeated() >= before-1 }) // the echo does not
+	eventually(t, "all events came again", func() bool { return r.Repeated() >= before-1 }) // the echo event does not come again
 	var audit struct {
 		Audit []api.Audit `json:"audit"`
 	}
@@ -92,7 +92,7 @@ func TestSink_OperatorRetriesAndSkipsDeliveries(t *testing.T) {
 		t.Errorf("skip of an unknown delivery is %d", status)
 	}
 
-	// A sink that is not configured any more keeps its cursor.
+	// A sink that was removed from the configuration keeps its cursor.
 	e.MustStop()
 	e.Unset("config")
 	e.Start()
@@ -104,7 +104,7 @@ func TestSink_OperatorRetriesAndSkipsDeliveries(t *testing.T) {
 	run(t, e.Environ(), "sink", "list").want(t, "list", 0, "no sinks are configured", "")
 }
 
-// An engine without sinks asks the store nothing about them.
+// An engine without sinks and brokers has no metrics of them.
 func TestSink_WithoutSinksThereAreNoMetrics(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
@@ -123,12 +123,12 @@ func TestSink_WithoutSinksThereAreNoMetrics(t *testing.T) {
 	}
 }
 
-// A receiver that is away for a while gets everything when it is back, soon.
+// When a receiver is back after an outage, it gets all events soon.
 func TestSink_ReceiverCatchesUpAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	r := webhook.New(t)
 	r.Stop()
-	e := start(t, map[string]string{"config": r.Config()}) // with the retries of production
+	e := start(t, map[string]string{"config": r.Config()}) // with the default retries
 	openSale(t, e, engine.Product{ID: 1, Stock: 50})
 	for _, buyer := range strings.Fields("a b c d e f g h i j k l m n o p q r s t") {
 		if _, err := claim(t, e.Buyer(buyer), 1, engine.Purchase{Quantity: 1}); err != nil {
@@ -157,7 +157,7 @@ func TestSink_FailingOrdersDoNotDelayOthers(t *testing.T) {
 		}
 		return 0
 	})
-	e := start(t, map[string]string{"config": r.Config()}) // with the retries of production
+	e := start(t, map[string]string{"config": r.Config()}) // with the default retries
 	openSale(t, e, engine.Product{ID: 1, Stock: 50})
 	for i := range 14 {
 		if _, err := claim(t, e.Buyer(fmt.Sprint("bad", i)), 1, engine.Purchase{Quantity: 1}); err != nil {

@@ -20,7 +20,8 @@ import (
 	"seckill/test/engine"
 )
 
-// line is a raw connection to the shop: for what no well-behaved client sends.
+// line is a raw connection to the shop, for bytes that an HTTP client would not
+// send.
 type line struct {
 	t    *testing.T
 	conn net.Conn
@@ -50,7 +51,7 @@ func (l *line) write(text string) error {
 	return err
 }
 
-// answer reads one answer; false when the connection is closed instead.
+// answer reads one answer; false if the connection was closed instead.
 func (l *line) answer() (reply, bool) {
 	l.t.Helper()
 	res, err := http.ReadResponse(l.in, nil)
@@ -70,21 +71,20 @@ func (l *line) answer() (reply, bool) {
 	return got, true
 }
 
-// closed reports whether the engine has closed the connection, and nothing
-// more came before.
+// closed reports whether the engine closed the connection without sending
+// anything more.
 func (l *line) closed() bool {
 	_, err := l.in.ReadByte()
 	return err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// request is the text of a purchase by a buyer, with further header lines.
+// purchaseText is the text of a purchase by a buyer, with further header lines.
 func purchaseText(t *testing.T, buyer, more, body string) string {
 	return "POST /api/v1/products/1/orders HTTP/1.1\r\nHost: shop\r\nAuthorization: " + signedIn(t, buyer).Get("Authorization") + "\r\n" + more + "\r\n" + body
 }
 
-// TestProtocol_AmbiguousRequestIsRefused: what a proxy in front may take for one
-// request and the engine for two. Either the answer is a refusal and the
-// connection is closed, or it is closed without an answer.
+// A proxy may read these bytes as one request and the engine as two. The engine
+// closes the connection, after a refusal or without an answer.
 func TestProtocol_AmbiguousRequestIsRefused(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
@@ -166,7 +166,7 @@ func TestProtocol_AmbiguousRequestIsRefused(t *testing.T) {
 			if err := l.write(text); err != nil {
 				return // refused before all of it was sent
 			}
-			_ = l.conn.(*net.TCPConn).CloseWrite() // no more will come: do not wait for it
+			_ = l.conn.(*net.TCPConn).CloseWrite() // the engine need not wait for more
 			for {
 				got, more := l.answer()
 				if !more {
@@ -185,10 +185,9 @@ func TestProtocol_AmbiguousRequestIsRefused(t *testing.T) {
 	}
 }
 
-// TestMultipart_BodyIsNeverASecondRequest sends a multipart body that closes early
-// and goes on with a request. A server that parses the form and stops at the
-// closing boundary answers twice: the second answer would go to the next shopper
-// behind a proxy.
+// It sends a multipart body that ends early and goes on with a request. A
+// server that parses the form and stops at the closing boundary answers twice:
+// the second answer would go to the next shopper behind a proxy.
 func TestMultipart_BodyIsNeverASecondRequest(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
@@ -215,8 +214,7 @@ func TestMultipart_BodyIsNeverASecondRequest(t *testing.T) {
 	}
 }
 
-// TestMultipart_IsRefusedBeforeTheBodyOnEveryRoute: the answer comes although not one byte
-// of the body was sent.
+// The answer comes before any byte of the body was sent.
 func TestMultipart_IsRefusedBeforeTheBodyOnEveryRoute(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
@@ -244,7 +242,7 @@ func TestMultipart_IsRefusedBeforeTheBodyOnEveryRoute(t *testing.T) {
 	}
 }
 
-// TestJSON_IsAcceptedWithAFormContentType: `curl -d` names a form's type.
+// `curl -d` sends the content type of a form.
 func TestJSON_IsAcceptedWithAFormContentType(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
@@ -261,7 +259,7 @@ func TestJSON_IsAcceptedWithAFormContentType(t *testing.T) {
 	}
 }
 
-// TestProtocol_OtherVersionsAreRefused: only HTTP/1.1 and HTTP/1.0 are spoken.
+// The engine accepts only HTTP/1.1 and HTTP/1.0.
 func TestProtocol_OtherVersionsAreRefused(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
@@ -304,7 +302,7 @@ func TestProtocol_PathHasOneSpelling(t *testing.T) {
 	s.healthy()
 }
 
-// TestProtocol_RequestSizeIsBounded: head and body have a size, however they come.
+// Head and body have a maximum size, in every framing.
 func TestProtocol_RequestSizeIsBounded(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
@@ -326,7 +324,7 @@ func TestProtocol_RequestSizeIsBounded(t *testing.T) {
 			t.Errorf("%s: the connection stays open", name)
 		}
 	}
-	// At the bound all is well.
+	// A request of exactly the maximum size is accepted.
 	fits := `{"x":"` + strings.Repeat("x", 16<<10-8) + `"}`
 	l := dial(t, s.e)
 	if err := l.write(purchaseText(t, "fits", fmt.Sprintf("Content-Length: %d\r\n", len(fits)), fits)); err != nil {
@@ -337,8 +335,8 @@ func TestProtocol_RequestSizeIsBounded(t *testing.T) {
 	}
 }
 
-// TestChunkedBody_IsRefusedUnread: beside callbacks, a request with a body in chunks is
-// told what to send instead, and none of it is read, however long it goes on.
+// Only callbacks may have a chunked body. For other requests the error names
+// what to send instead, and the engine reads none of the body.
 func TestChunkedBody_IsRefusedUnread(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
@@ -416,8 +414,7 @@ func TestChunkedBody_CallbackCountsOnce(t *testing.T) {
 	}
 }
 
-// TestChunkedBody_OperatorPortAcceptsIt: programs that use the operator API send bodies
-// of unknown length too.
+// Programs that use the operator API send bodies of unknown length too.
 func TestChunkedBody_OperatorPortAcceptsIt(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
@@ -439,8 +436,8 @@ func TestChunkedBody_OperatorPortAcceptsIt(t *testing.T) {
 	}
 }
 
-// TestProtocol_BodyMayContainAnHTTPVersion: what looks like the end of a request line is looked
-// for in bodies too, where a line may end in LF.
+// The engine looks for the end of a request line in bodies too, if a line may
+// end in LF. Such a text in a body is allowed.
 func TestProtocol_BodyMayContainAnHTTPVersion(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
@@ -482,8 +479,8 @@ func TestProtocol_PipelinedRequestsAreAnsweredInOrder(t *testing.T) {
 	}
 }
 
-// TestProtocol_HeadIsGetWithoutABody, also where GET would not end: the next answer on
-// the connection comes right behind the head.
+// The next answer on the connection comes right after the head, also on routes
+// whose GET does not end.
 func TestProtocol_HeadIsGetWithoutABody(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
@@ -514,8 +511,8 @@ func TestProtocol_HeadIsGetWithoutABody(t *testing.T) {
 	}
 }
 
-// TestConnection_SlowClientIsClosed: a client that sends a byte now and then does not
-// hold its connection for ever, on either port, and holds up nobody else.
+// A client that sends a byte now and then loses its connection, on both ports.
+// It delays no other client.
 func TestConnection_SlowClientIsClosed(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
@@ -534,7 +531,7 @@ func TestConnection_SlowClientIsClosed(t *testing.T) {
 	} {
 		l := dial(t, c.at)
 		slow.Go(func() {
-			if took := l.drip(c.begin); took > c.most+10*time.Second { // a loaded machine needs some
+			if took := l.drip(c.begin); took > c.most+10*time.Second { // the rest is for a busy machine
 				t.Errorf("%s: cut off after %s", name, took)
 			}
 		})
@@ -543,8 +540,8 @@ func TestConnection_SlowClientIsClosed(t *testing.T) {
 	slow.Wait()
 }
 
-// drip begins a request, sends a byte of it now and then until the engine ends
-// the connection, and returns when that was.
+// drip begins a request and sends a byte now and then until the engine ends the
+// connection. It returns how long that took.
 func (l *line) drip(begin string) time.Duration {
 	began, ended := time.Now(), make(chan struct{})
 	go func() {

@@ -8,8 +8,8 @@ import (
 	"seckill/test/engine"
 )
 
-// TestStock_ChangeDuringSaleCountsOnce, up and down; down, it takes what is free
-// or nothing.
+// A change can add or remove units. It removes only free units, all that it
+// names or none.
 func TestStock_ChangeDuringSaleCountsOnce(t *testing.T) {
 	t.Parallel()
 	overEach(t, aStockChangeInMidSaleCountsOnce)

@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// shardsOfAStory spread a sharded story's few units thin: most claims find
+	// shardsOfAStory spread few units over many shards, so that most claims find
 	// their home shard empty.
 	shardsOfAStory = 3
 )
 
-// way is one way to sell: a strategy, and the parts that it sells with.
+// way is a strategy and the parts that the engine runs on.
 type way struct {
 	by      seckill.Strategy
 	servers bool // Redis and MariaDB instead of embedded parts
 }
 
-// ways are all there are.
+// ways are all combinations that the tests run.
 func ways() []way {
 	var all []way
 	for _, servers := range []bool{false, true} {
@@ -44,8 +44,8 @@ func (w way) String() string {
 	return name
 }
 
-// overEach tells one story of every way to sell: the API is the same, and so
-// are the promises.
+// overEach runs one story for each way, because the API and the promises are
+// the same.
 func overEach(t *testing.T, story func(t *testing.T, w way)) {
 	t.Helper()
 	over(t, ways(), story)
@@ -72,8 +72,8 @@ func over(t *testing.T, ways []way, story func(t *testing.T, w way)) {
 	}
 }
 
-// start runs an engine of the story's own, on parts of its own: the servers
-// are those of all tests, the prefix in Redis and the database are not.
+// start runs an engine for the story. It shares the servers with other tests,
+// but has its own prefix in Redis and its own database.
 func (w way) start(t *testing.T, settings map[string]string) *engine.Engine {
 	t.Helper()
 	if w.servers {
@@ -82,9 +82,9 @@ func (w way) start(t *testing.T, settings map[string]string) *engine.Engine {
 	return start(t, settings)
 }
 
-// onServers are the settings of an engine that shares nothing but servers. It
-// may take its time: the stories are of what is answered, on a machine that
-// tells many of them at once. How soon it is answered, others tell.
+// onServers are the settings of an engine on its own prefix and database of
+// shared servers. Its timeouts are long: the stories check answers and run many
+// at once. Other tests check how fast the answers come.
 func onServers(t *testing.T) map[string]string {
 	t.Helper()
 	return engine.Join(
@@ -94,7 +94,7 @@ func onServers(t *testing.T) map[string]string {
 	)
 }
 
-// product is a product that is sold this way.
+// product sets the strategy of a product.
 func (w way) product(p engine.Product) engine.Product {
 	p.Strategy = string(w.by)
 	if w.by == seckill.StrategySharded {
@@ -103,18 +103,17 @@ func (w way) product(p engine.Product) engine.Product {
 	return p
 }
 
-// leavesToTheWorker reports whether a promise is an order no sooner than a
-// worker makes it one.
+// leavesToTheWorker reports whether a worker writes the accepted orders.
 func (w way) leavesToTheWorker() bool {
 	return w.by == seckill.StrategyAsync || w.by == seckill.StrategySharded
 }
 
-// free and reserved are units, whoever sells them.
+// free and reserved are units of the ledger or the store, whichever sells.
 func free(f api.Stats) int64     { return f.Available() }
 func reserved(f api.Stats) int64 { return f.Reserved() }
 
-// TestPurchase_StatusShowsTheSeller: a promise of the ledger is queued, an order of the
-// store is pending at once.
+// An order that the ledger accepted is queued. An order that the store sold is
+// pending at once.
 func TestPurchase_StatusShowsTheSeller(t *testing.T) {
 	t.Parallel()
 	for name, servers := range map[string]bool{"embedded": false, "on Redis and MariaDB": true} {

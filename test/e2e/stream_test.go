@@ -30,7 +30,7 @@ func follow(t *testing.T, e *engine.Engine, url string, header http.Header) *str
 	}
 	req.Header = header.Clone()
 	client := *e.HTTP()
-	client.Timeout = 0 // a stream has no end of its own
+	client.Timeout = 0 // a stream does not end
 	res, err := client.Do(req)
 	if err != nil {
 		t.Fatalf("follow %s: %v", url, err)

@@ -10,8 +10,7 @@ import (
 	"seckill/test/engine"
 )
 
-// sign makes a token of any header and claims: what a shop would sign, and
-// what it never would.
+// sign makes a token of any header and claims, valid or not.
 func sign(t *testing.T, secret string, header, claims any) string {
 	t.Helper()
 	part := func(v any) string {

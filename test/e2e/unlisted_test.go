@@ -9,7 +9,7 @@ import (
 	"seckill/test/engine"
 )
 
-// Out of the list is not out of the shop: an address with its id leads there.
+// An unlisted product is not in the list, but its address with the id works.
 func TestProduct_UnlistedIsFoundByIDOnly(t *testing.T) {
 	t.Parallel()
 	e := start(t, nil)
