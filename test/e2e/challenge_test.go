@@ -82,7 +82,7 @@ func TestChallenge_ProofIsGoodForOneBuyerProductAndPurchase(t *testing.T) {
 	if c := ask(t, eve, 1, "none"); c.Type != "pow" {
 		t.Errorf("whoever wants none gets %s", c.Type)
 	}
-	other := buy(t, eve, 1, engine.Purchase{Quantity: 1, Token: redeems(t, eve, 1, solvedBy(t, eve), "")})
+	other := buy(t, eve, 1, engine.Purchase{Quantity: 1, Token: redeems(t, eve, 1, challengeOfNoWork(t, eve), "")})
 	if other == no {
 		t.Error("eve found ann's order")
 	}
@@ -98,9 +98,9 @@ func cheap(c engine.Challenge) string {
 	}
 }
 
-// solvedBy is a challenge of kind none. Any instance with the same secret can
+// challengeOfNoWork is a challenge of kind none. Any instance with the same secret
 // seal one, and the engine accepts it.
-func solvedBy(t *testing.T, b *engine.Buyer) engine.Challenge {
+func challengeOfNoWork(t *testing.T, b *engine.Buyer) engine.Challenge {
 	t.Helper()
 	return engine.Challenge{ID: sealedAt(t, time.Now(), b.Name, 1)}
 }

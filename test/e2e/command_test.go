@@ -163,8 +163,8 @@ func (o *output) String() string {
 	return o.buf.String()
 }
 
-// alone is an engine started without configuration, as a new user starts it.
-type alone struct {
+// bareEngine is an engine started without configuration, as a new user starts it.
+type bareEngine struct {
 	t           *testing.T
 	cmd         *exec.Cmd
 	out         output
@@ -174,10 +174,10 @@ type alone struct {
 var servesAt = regexp.MustCompile(`msg="?(shop|operator address) serves"? url=(http://127\.0\.0\.1:\d+)`)
 
 // serve runs the binary's serve without configuration, on free ports.
-func serve(t *testing.T, dataDir string, args ...string) *alone {
+func serve(t *testing.T, dataDir string, args ...string) *bareEngine {
 	t.Helper()
 	args = append([]string{"serve", "--data-dir", dataDir, "--set", "shop.listen=127.0.0.1:0", "--set", "admin.listen=127.0.0.1:0"}, args...)
-	a := &alone{t: t, cmd: exec.CommandContext(t.Context(), engine.Binary(t), args...)}
+	a := &bareEngine{t: t, cmd: exec.CommandContext(t.Context(), engine.Binary(t), args...)}
 	a.cmd.Env = []string{"HOME=" + t.TempDir()}
 	a.cmd.Stdout, a.cmd.Stderr = &a.out, &a.out
 	if err := a.cmd.Start(); err != nil {
@@ -194,7 +194,7 @@ func serve(t *testing.T, dataDir string, args ...string) *alone {
 }
 
 // stop ends the engine with SIGTERM, as an operator does.
-func (a *alone) stop() {
+func (a *bareEngine) stop() {
 	a.t.Helper()
 	if err := a.cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		a.t.Fatal(err)
@@ -268,7 +268,7 @@ func TestDemo_HasASaleAndALogin(t *testing.T) {
 func TestDemo_ProductIDsFollowThoseOfTheShop(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	demo := func() (a *alone, admin func(method, path, body string, want int) string) {
+	demo := func() (a *bareEngine, admin func(method, path, body string, want int) string) {
 		a = serve(t, dir, "--demo")
 		eventually(t, "the demo says where to click", func() bool { return strings.Contains(a.out.String(), a.shop+"/") })
 		token, err := os.ReadFile(filepath.Join(dir, "secrets", "admin.token"))

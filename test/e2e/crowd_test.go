@@ -19,10 +19,10 @@ import (
 // Every answer is final, and the units add up (I1, I2, I7).
 func TestPurchase_CrowdGetsExactlyTheStock(t *testing.T) {
 	t.Parallel()
-	overEach(t, aCrowdGetsExactlyTheStock)
+	overEach(t, purchaseCrowdGetsExactlyTheStock)
 }
 
-func aCrowdGetsExactlyTheStock(t *testing.T, w way) {
+func purchaseCrowdGetsExactlyTheStock(t *testing.T, w way) {
 	e := w.start(t, nil)
 	const units, buyers, atOnce = 50, 200, 16
 	openSale(t, e, w.product(engine.Product{ID: 1, Stock: units}))
@@ -74,10 +74,10 @@ func TestPurchase_BuyerIDsAreComparedByteByByte(t *testing.T) {
 // A change of the price after the 202 does not change the order.
 func TestPurchase_AcceptedOrderKeepsItsPrice(t *testing.T) {
 	t.Parallel()
-	overSome(t, aPromisedOrderKeepsItsPrice)
+	overSome(t, purchaseAcceptedOrderKeepsItsPrice)
 }
 
-func aPromisedOrderKeepsItsPrice(t *testing.T, w way) {
+func purchaseAcceptedOrderKeepsItsPrice(t *testing.T, w way) {
 	e := w.start(t, map[string]string{"worker.batch_wait": "1s"})
 	openSale(t, e, w.product(engine.Product{ID: 1, Name: "Phone", Stock: 5, PerUserLimit: 2}))
 	ann := e.Buyer("ann")

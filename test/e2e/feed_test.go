@@ -85,10 +85,10 @@ func TestStatsStream_ShowsChangingFigures(t *testing.T) {
 // It reads the feed in small pages while a crowd buys.
 func TestEventFeed_IsCompleteAndInOrder(t *testing.T) {
 	t.Parallel()
-	overSome(t, theEventFeedIsCompleteAndInOrder)
+	overSome(t, eventFeedIsCompleteAndInOrder)
 }
 
-func theEventFeedIsCompleteAndInOrder(t *testing.T, w way) {
+func eventFeedIsCompleteAndInOrder(t *testing.T, w way) {
 	e := w.start(t, map[string]string{"worker.batch_size": "7"})
 	const buyers = 60
 	openSale(t, e, w.product(engine.Product{ID: 1, Stock: buyers}))

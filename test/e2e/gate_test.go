@@ -130,10 +130,10 @@ func TestSaleWindow_IsCheckedBeforeAnythingElse(t *testing.T) {
 
 func TestOperator_ActionsTakeEffectAtOnceAndAreAudited(t *testing.T) {
 	t.Parallel()
-	overSome(t, theOperatorsMovesTakeEffectAtOnceAndStandInTheAudit)
+	overSome(t, operatorActionsTakeEffectAtOnceAndAreAudited)
 }
 
-func theOperatorsMovesTakeEffectAtOnceAndStandInTheAudit(t *testing.T, w way) {
+func operatorActionsTakeEffectAtOnceAndAreAudited(t *testing.T, w way) {
 	e := w.start(t, nil)
 	openSale(t, e, w.product(engine.Product{ID: 1, Stock: 2}))
 	began := time.Now()
@@ -217,10 +217,10 @@ func audited(t *testing.T, e *engine.Engine, since time.Time, reasons map[string
 
 func TestPreheat_CanBeRepeatedAndIsAutomatic(t *testing.T) {
 	t.Parallel()
-	overSome(t, preheatIsSafeToRepeatAndComesByItself)
+	overSome(t, preheatCanBeRepeatedAndIsAutomatic)
 }
 
-func preheatIsSafeToRepeatAndComesByItself(t *testing.T, w way) {
+func preheatCanBeRepeatedAndIsAutomatic(t *testing.T, w way) {
 	const lead = 10 * time.Second
 	e := w.start(t, map[string]string{"preheat.lead": lead.String()})
 	operator := e.Operator()

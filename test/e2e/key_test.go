@@ -15,10 +15,10 @@ import (
 // sale is sold out, the order is cancelled, or the engine restarts.
 func TestKey_RepeatReturnsSameOrder(t *testing.T) {
 	t.Parallel()
-	overEach(t, aKeyAlwaysFindsItsOrder)
+	overEach(t, keyRepeatReturnsSameOrder)
 }
 
-func aKeyAlwaysFindsItsOrder(t *testing.T, w way) {
+func keyRepeatReturnsSameOrder(t *testing.T, w way) {
 	e := w.start(t, nil)
 	openSale(t, e, w.product(engine.Product{ID: 1, Stock: 2}))
 	ann, bob := e.Buyer("ann"), e.Buyer("bob")
@@ -60,10 +60,10 @@ func aKeyAlwaysFindsItsOrder(t *testing.T, w way) {
 // the first sale has ended.
 func TestKey_BelongsToOneProductOfTheLimitGroup(t *testing.T) {
 	t.Parallel()
-	overEach(t, aKeyIsForOneProductOfItsGroup)
+	overEach(t, keyBelongsToOneProductOfTheLimitGroup)
 }
 
-func aKeyIsForOneProductOfItsGroup(t *testing.T, w way) {
+func keyBelongsToOneProductOfTheLimitGroup(t *testing.T, w way) {
 	e := w.start(t, nil)
 	openSale(t, e, w.product(engine.Product{ID: 30, Stock: 10, PerUserLimit: 3}))
 	openSale(t, e, w.product(engine.Product{ID: 31, Stock: 10, PerUserLimit: 3, LimitGroup: 30}))
@@ -91,10 +91,10 @@ func aKeyIsForOneProductOfItsGroup(t *testing.T, w way) {
 // A double click is one purchase.
 func TestKey_ConcurrentRequestsMakeOneOrder(t *testing.T) {
 	t.Parallel()
-	overEach(t, oneKeyPressedByACrowdIsOneOrder)
+	overEach(t, keyConcurrentRequestsMakeOneOrder)
 }
 
-func oneKeyPressedByACrowdIsOneOrder(t *testing.T, w way) {
+func keyConcurrentRequestsMakeOneOrder(t *testing.T, w way) {
 	e := w.start(t, nil)
 	openSale(t, e, w.product(engine.Product{ID: 1, Stock: 100, PerUserLimit: 50}))
 	ann := e.Buyer("ann")
@@ -121,10 +121,10 @@ func oneKeyPressedByACrowdIsOneOrder(t *testing.T, w way) {
 
 func TestBuyerLimit_RefusalNamesAllOrders(t *testing.T) {
 	t.Parallel()
-	overEach(t, atTheLimitTheBuyerIsToldAllOrders)
+	overEach(t, buyerLimitRefusalNamesAllOrders)
 }
 
-func atTheLimitTheBuyerIsToldAllOrders(t *testing.T, w way) {
+func buyerLimitRefusalNamesAllOrders(t *testing.T, w way) {
 	e := w.start(t, nil)
 	openSale(t, e, w.product(engine.Product{ID: 1, Stock: 10, PerUserLimit: 3}))
 	ann := e.Buyer("ann")
@@ -158,10 +158,10 @@ func atTheLimitTheBuyerIsToldAllOrders(t *testing.T, w way) {
 
 func TestBuyerLimit_IsSharedByLimitGroup(t *testing.T) {
 	t.Parallel()
-	overEach(t, variantsOfALimitGroupShareTheLimit)
+	overEach(t, buyerLimitIsSharedByLimitGroup)
 }
 
-func variantsOfALimitGroupShareTheLimit(t *testing.T, w way) {
+func buyerLimitIsSharedByLimitGroup(t *testing.T, w way) {
 	e := w.start(t, nil)
 	openSale(t, e, w.product(engine.Product{ID: 41, Stock: 5, PerUserLimit: 2}))
 	openSale(t, e, w.product(engine.Product{ID: 42, Stock: 5, PerUserLimit: 2, LimitGroup: 41}))

@@ -15,14 +15,14 @@ import (
 // I8 from the provider's side. Every callback comes three times.
 func TestPayment_ExcessMoneyIsRefundedOnce(t *testing.T) {
 	t.Parallel()
-	overSome(t, moneyBeyondOneExactPaymentGoesBackOnce)
+	overSome(t, paymentExcessMoneyIsRefundedOnce)
 }
 
-func moneyBeyondOneExactPaymentGoesBackOnce(t *testing.T, w way) {
+func paymentExcessMoneyIsRefundedOnce(t *testing.T, w way) {
 	e := w.start(t, nil)
 	openSale(t, e, w.product(engine.Product{ID: 1, Stock: 100, PerUserLimit: 2}))
 	const amount = 2 * price
-	unknown := numberOfNobody(t, e)
+	unknown := unknownNumber(t, e)
 	for _, c := range []struct {
 		name   string
 		before func(t *testing.T, b *engine.Buyer, order api.Order) // runs before the callback
@@ -80,7 +80,7 @@ func cancelFirst(t *testing.T, b *engine.Buyer, order api.Order) {
 }
 
 // unknownNumber is the number of an order that does not exist.
-func numberOfNobody(t *testing.T, e *engine.Engine) string {
+func unknownNumber(t *testing.T, e *engine.Engine) string {
 	t.Helper()
 	no := buy(t, e.Buyer("somebody"), 1, engine.Purchase{Quantity: 1})
 	last := byte('0')
@@ -144,10 +144,10 @@ func TestPayment_UnsignedCallbackIs403AndChangesNothing(t *testing.T) {
 // payment is refunded.
 func TestPayment_ConcurrentCancelHasOneOutcome(t *testing.T) {
 	t.Parallel()
-	overSome(t, payingAndCancellingAtOnceHasOneOutcome)
+	overSome(t, paymentConcurrentCancelHasOneOutcome)
 }
 
-func payingAndCancellingAtOnceHasOneOutcome(t *testing.T, w way) {
+func paymentConcurrentCancelHasOneOutcome(t *testing.T, w way) {
 	e := w.start(t, nil)
 	const orders = 10
 	openSale(t, e, w.product(engine.Product{ID: 1, Stock: orders}))

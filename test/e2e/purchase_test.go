@@ -15,10 +15,10 @@ import (
 // A purchase from the first request to the refund.
 func TestPurchase_IsPaidOnThePayPageAndRefundedOnce(t *testing.T) {
 	t.Parallel()
-	overSome(t, aPurchaseIsPaidOnThePayPageAndRefundedOnce)
+	overSome(t, purchaseIsPaidOnThePayPageAndRefundedOnce)
 }
 
-func aPurchaseIsPaidOnThePayPageAndRefundedOnce(t *testing.T, w way) {
+func purchaseIsPaidOnThePayPageAndRefundedOnce(t *testing.T, w way) {
 	e := w.start(t, map[string]string{"worker.batch_wait": "4s"}) // long enough to read the queued order, on a busy machine
 	openSale(t, e, w.product(engine.Product{ID: 1, Name: "Phone", Stock: 1}))
 	ann, bob, operator := e.Buyer("ann"), e.Buyer("bob"), e.Operator()
@@ -129,10 +129,10 @@ func refundedOnce(t *testing.T, e *engine.Engine, no string, cents int64, reason
 
 func TestPurchase_ExpiryReturnsUnitAndLimit(t *testing.T) {
 	t.Parallel()
-	overEach(t, anOrderThatIsNotPaidExpiresAndItsUnitAndMarkReturn)
+	overEach(t, purchaseExpiryReturnsUnitAndLimit)
 }
 
-func anOrderThatIsNotPaidExpiresAndItsUnitAndMarkReturn(t *testing.T, w way) {
+func purchaseExpiryReturnsUnitAndLimit(t *testing.T, w way) {
 	e := w.start(t, map[string]string{"order.expire_after": "1s"})
 	openSale(t, e, w.product(engine.Product{ID: 1, Stock: 1}))
 	ann := e.Buyer("ann")
@@ -161,10 +161,10 @@ func anOrderThatIsNotPaidExpiresAndItsUnitAndMarkReturn(t *testing.T, w way) {
 
 func TestPurchase_CancelReturnsUnitsAndLimitOnce(t *testing.T) {
 	t.Parallel()
-	overEach(t, aCancelledOrderReturnsItsUnitsAndMarkOnce)
+	overEach(t, purchaseCancelReturnsUnitsAndLimitOnce)
 }
 
-func aCancelledOrderReturnsItsUnitsAndMarkOnce(t *testing.T, w way) {
+func purchaseCancelReturnsUnitsAndLimitOnce(t *testing.T, w way) {
 	e := w.start(t, nil)
 	openSale(t, e, w.product(engine.Product{ID: 1, Stock: 3, PerUserLimit: 3}))
 	ann := e.Buyer("ann")
@@ -184,10 +184,10 @@ func aCancelledOrderReturnsItsUnitsAndMarkOnce(t *testing.T, w way) {
 
 func TestPurchase_ReturnedUnitIsSoldWithinASecond(t *testing.T) {
 	t.Parallel()
-	overEach(t, aReturnedUnitCanBeBoughtWithinASecondOfSoldOut)
+	overEach(t, purchaseReturnedUnitIsSoldWithinASecond)
 }
 
-func aReturnedUnitCanBeBoughtWithinASecondOfSoldOut(t *testing.T, w way) {
+func purchaseReturnedUnitIsSoldWithinASecond(t *testing.T, w way) {
 	e := w.start(t, nil)
 	openSale(t, e, w.product(engine.Product{ID: 1, Stock: 1}))
 	ann, bob := e.Buyer("ann"), e.Buyer("bob")

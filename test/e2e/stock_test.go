@@ -12,10 +12,10 @@ import (
 // names or none.
 func TestStock_ChangeDuringSaleCountsOnce(t *testing.T) {
 	t.Parallel()
-	overEach(t, aStockChangeInMidSaleCountsOnce)
+	overEach(t, stockChangeDuringSaleCountsOnce)
 }
 
-func aStockChangeInMidSaleCountsOnce(t *testing.T, w way) {
+func stockChangeDuringSaleCountsOnce(t *testing.T, w way) {
 	e := w.start(t, nil)
 	openSale(t, e, w.product(engine.Product{ID: 1, Stock: 4, PerUserLimit: 4}))
 	operator, bob, cat := e.Operator(), e.Buyer("bob"), e.Buyer("cat")
