@@ -1,17 +1,21 @@
-// Package challenge asks a buyer for something that robots are bad at, or that
-// costs them, before a purchase token is made.
+// Package challenge makes a buyer solve a task that is hard or costly for robots.
+// The reward is a purchase token.
 //
-// A challenge is sealed: it carries its kind, its difficulty and a keyed tag of
-// its answer under a signature that binds it to a buyer and a product, so that
-// any instance can judge the answer to what another one asked and nothing is
-// kept of a challenge that nobody answers. What is kept, by the register of
-// things that may be used once, is how the first answer was: a wrong one ends
-// the challenge for good, a right one may be repeated.
+// A challenge is sealed: its id carries its kind, its difficulty and a keyed tag
+// of its answer, signed for one buyer and one product. So any instance can check
+// the answer, and an unanswered challenge takes no memory. Only the outcome of
+// the first answer is kept, in a register (package onetime). If the first answer
+// was wrong, the challenge is used up. If it was right, it may be repeated.
 //
-// The id of the token is made from the challenge's, under the secret that
-// sealed it: whoever redeems a challenge twice, at two instances at once or in
-// the middle of a rotation of secrets, gets the same id, which is the purchase's
-// idempotency key. A replayed answer never brings a second purchase.
+// The token's id is derived from the challenge's id under the secret that sealed
+// it. A repeated answer, also at another instance or during a rotation of
+// secrets, gives the same id. The id is the idempotency key of the purchase, so a
+// repeated answer never leads to a second purchase.
+//
+//   - issuer.go, gate.go, meter.go: Issuer, its bounds and its load
+//   - pow.go, reputation.go: the proof of work and its difficulty
+//   - symbol.go, picture*.go: the image challenge
+//   - seal.go: the signed form; register.go: the first answer
 package challenge
 
 import (
@@ -20,53 +24,53 @@ import (
 	"seckill"
 )
 
-// Kind of a challenge, as the wire and the configuration say it.
+// Kind of a challenge, as in the API and the configuration.
 type Kind string
 
 // The kinds.
 const (
-	// None asks for nothing.
+	// None: no task.
 	None Kind = "none"
-	// Pow asks for a proof of work: digits with which the challenge's id has a
-	// hash that begins with some zero bits.
+	// Pow is a proof of work: find digits that, hashed with the challenge's
+	// id, give a hash with a number of leading zero bits.
 	Pow Kind = "pow"
-	// Image asks for the symbols of a picture.
+	// Image: type the symbols of a picture.
 	Image Kind = "image"
-	// Shop asks for whatever the shop's own verifier accepts.
+	// Shop: the shop's own verifier checks the answer.
 	Shop Kind = "shop"
 )
 
-// Kinds lists all of them.
+// Kinds lists all kinds.
 var Kinds = []Kind{None, Pow, Image, Shop}
 
 const (
 	// TTL leaves a person time to solve a challenge, and to wait for the start.
 	TTL = 5 * time.Minute
-	// TokenTTL is how long a token lives, from the start of the sale if it was
-	// made before: long enough to press the button after a challenge that was
-	// solved early, and short enough that hoarded tokens are worth little.
+	// TokenTTL is the lifetime of a token. It counts from the start of the sale if
+	// the token was made before. It leaves time to press the button after an early
+	// challenge, but makes hoarded tokens nearly worthless.
 	TokenTTL = 2 * time.Minute
 	// MaxAnswerBytes has room for the response tokens of known verifiers.
 	MaxAnswerBytes = 4 << 10
 )
 
-// Challenge is what a buyer has to answer.
+// Challenge is the task of a buyer.
 type Challenge struct {
 	ID        string
 	Kind      Kind
 	ExpiresAt time.Time
-	// Difficulty is how many zero bits a proof of work begins with.
+	// Difficulty is the number of leading zero bits of a proof of work.
 	Difficulty int
 	// Picture is a PNG file.
 	Picture []byte
-	// Alternatives are kinds that may be asked for instead.
+	// Alternatives are the kinds that the buyer may request instead.
 	Alternatives []Kind
-	// WidgetURL is where the shop's own widget is, if it has one.
+	// WidgetURL is the address of the shop's own widget, if it has one.
 	WidgetURL string
 }
 
-// The refusals. Each says something else in the log; on the wire they are all
-// token_invalid.
+// The log shows which of these errors it was. Clients get `token_invalid` for
+// all of them.
 var (
 	ErrMalformed = unusable("not a challenge of ours")
 	ErrForeign   = unusable("the challenge is not of this buyer and product")

@@ -7,10 +7,9 @@ import (
 	"seckill"
 )
 
-// gate lets a bounded number in at once, and a bounded number wait for it, for
-// a bounded time. Everybody else is told at once that it is too hot: work that
-// costs milliseconds of a core, or a connection to somebody else's server, must
-// not pile up behind a crowd.
+// gate bounds how many callers work at once, how many wait, and how long they
+// wait. It refuses all others at once with too_hot. Work that costs milliseconds
+// of a core, or a connection to the shop's server, must not pile up.
 type gate struct {
 	slots    chan struct{}
 	line     chan struct{}
@@ -23,7 +22,7 @@ func newGate(atOnce, waiting int, patience time.Duration) *gate {
 
 var errCrowded = &seckill.Error{Code: seckill.CodeTooHot}
 
-// enter returns when there is a slot, which the caller leaves again.
+// enter waits for a slot. The caller must leave it again.
 func (g *gate) enter(ctx context.Context) error {
 	select {
 	case g.slots <- struct{}{}:

@@ -15,9 +15,8 @@ import (
 	"seckill/internal/onetime"
 )
 
-// Bounds of the work that a challenge makes. A picture costs about half a
-// millisecond of a core: at most half of the cores draw, and who waits for more
-// than a moment waits in vain.
+// Bounds of expensive work. Drawing a picture takes about half a millisecond of a
+// core. At most half of the cores draw; a request waits drawPatience at most.
 const (
 	drawsWaiting = 256
 	drawPatience = 300 * time.Millisecond
@@ -26,20 +25,20 @@ const (
 	verifiesWaiting = 256
 	verifyPatience  = 300 * time.Millisecond
 
-	// answersPerAsk leaves room to repeat an answer that got lost.
+	// answersPerAsk leaves room for repeating an answer whose reply was lost.
 	answersPerAsk = 3
-	// settleGrace is how much longer an outcome is kept than its challenge lives:
+	// settleGrace keeps an outcome longer than its challenge lives, because the
 	// clocks of instances differ.
 	settleGrace = 10 * time.Second
 )
 
-// How the first answer to a challenge was.
+// Outcomes of the first answer to a challenge.
 const (
 	outcomeRight onetime.Outcome = 1
 	outcomeWrong onetime.Outcome = 2
 )
 
-// Question is what the shop's own verifier is asked.
+// Question is a request to the shop's own verifier.
 type Question struct {
 	ChallengeID string
 	Answer      string
@@ -51,31 +50,31 @@ type Question struct {
 // Options are the parts of an Issuer.
 type Options struct {
 	Kind Kind
-	// Secrets are those of purchase tokens: the first signs, all are accepted.
+	// Secrets are those of purchase tokens. The first signs; all are accepted.
 	Secrets [][]byte
 	Tokens  *auth.Mint
 	Spent   onetime.Register
-	// Spare settles challenges while Spent cannot be asked; without it they are
-	// busy. It answers at once, and is this instance's own.
+	// Spare settles challenges while Spent does not answer. Without it they get
+	// busy. It is local to this instance and answers at once.
 	Spare onetime.Register
-	// Lead is how long before the start challenges are asked and tokens made.
+	// Lead is how long before the start buyers can get challenges and tokens.
 	Lead time.Duration
-	// PowBits is the difficulty of a proof of work up to CalmPerSecond challenges
-	// a second on this instance.
+	// PowBits is the difficulty of a proof of work, as long as this instance
+	// issues at most CalmPerSecond challenges a second.
 	PowBits, CalmPerSecond int
-	// CalmPerAddr is how many challenges an address may ask for in a minute before
-	// its proofs of work get harder; 0 is off.
+	// CalmPerAddr is how many challenges an address may request in a minute
+	// before its proofs of work get harder; 0 is off.
 	CalmPerAddr       int
 	PerBuyerPerMinute int
-	// Forges reports whether an address sends forged logins; nil knows of none.
+	// Forges reports whether an address sends forged logins; nil means never.
 	Forges func(addr netip.Addr, now time.Time) bool
-	// Draw makes a PNG file of symbols; needed by Image.
+	// Draw makes a PNG file of symbols. Kind Image needs it.
 	Draw func(symbols string) ([]byte, error)
-	// Verify asks the shop's own verifier; needed by Shop. An error means that it
-	// has not said.
+	// Verify calls the shop's own verifier. Kind Shop needs it. An error means
+	// that the verifier gave no verdict.
 	Verify    func(ctx context.Context, q Question) (bool, error)
 	WidgetURL string
-	// Random makes ids and symbols, such as crypto/rand.Reader.
+	// Random is the source of ids and symbols, such as crypto/rand.Reader.
 	Random io.Reader
 	// Meter counts; nil counts nothing.
 	Meter Meter
@@ -84,10 +83,10 @@ type Options struct {
 // Meter counts challenges and their answers.
 type Meter interface {
 	Posed(kind Kind, difficulty int)
-	// Raised counts a proof of work that the asker's reputation made harder.
+	// Raised counts a proof of work that the buyer's reputation made harder.
 	Raised()
 	Answered(kind Kind, right bool)
-	// Spared counts an answer that the spare register has settled.
+	// Spared counts an answer that the spare register settled.
 	Spared()
 }
 
@@ -99,12 +98,12 @@ func (unmeasured) Raised()             {}
 func (unmeasured) Answered(Kind, bool) {}
 func (unmeasured) Spared()             {}
 
-// Issuer poses challenges and issues purchase tokens for right answers. It is safe for
+// Issuer issues challenges, and purchase tokens for right answers. It is safe for
 // concurrent use if its Random is.
 type Issuer struct {
 	opt      Options
 	seals    *sealer
-	asked    meter // challenges that calm addresses and buyers asked for
+	asked    meter // challenges for addresses and buyers below their calm rates
 	known    *reputation
 	asks     *admission.Limiter
 	answers  *admission.Limiter
@@ -138,11 +137,11 @@ func New(opt Options) (*Issuer, error) {
 	return d, err
 }
 
-// Share has this instance count for an n-th of what an address asks for, as rate
-// limits do. It may be called at any time.
+// Share makes this instance count each challenge of an address n times, as rate
+// limits do with n instances. It may be called at any time.
 func (d *Issuer) Share(n int) { d.known.byAddr.Share(n) }
 
-// perMinute lets a minute's worth come at once, as people do not spread theirs.
+// perMinute allows a minute's quota as one burst, because people do not pace it.
 func perMinute(n int) (*admission.Limiter, error) {
 	return admission.New(admission.Options{PerSecond: float64(n) / 60, Burst: n})
 }
@@ -152,8 +151,8 @@ type Ask struct {
 	Product *seckill.Product
 	Buyer   string
 	Addr    netip.Addr
-	// Kind is the one that the buyer would rather have, if it is offered: a page
-	// remembers what a person chose, and the shop may ask otherwise by now.
+	// Kind is the preferred kind. It is used if it is offered. A page remembers
+	// the buyer's choice; the shop's configuration may have changed since.
 	Kind Kind
 }
 
@@ -183,10 +182,9 @@ func (d *Issuer) Pose(ctx context.Context, ask Ask, now time.Time) (Challenge, e
 	return d.pose(ctx, c, ask, load, reputation)
 }
 
-// price counts the ask and returns how many bits load and the asker's reputation
-// add. Whoever asks for more than their calm rate pays for it alone: these asks
-// are left out of the load, or a farm at one address would raise the price for
-// everybody.
+// price counts the request and returns the extra bits for load and for the buyer's
+// reputation. Requests above the calm rate do not count as load. Otherwise a farm
+// at one address would raise the difficulty for all buyers.
 func (d *Issuer) price(ask Ask, now time.Time) (load, reputation int) {
 	calm := 1.0
 	if reputation = d.known.asked(ask.Addr, ask.Buyer, now); reputation > 0 {
@@ -195,7 +193,7 @@ func (d *Issuer) price(ask Ask, now time.Time) (load, reputation int) {
 	return rise(d.asked.count(calm, now), float64(d.opt.CalmPerSecond), MaxRise), reputation
 }
 
-// pose fills in what the kind has, and seals.
+// pose adds the fields of the kind and seals the challenge.
 func (d *Issuer) pose(ctx context.Context, c *sealed, ask Ask, load, reputation int) (Challenge, error) {
 	posed := Challenge{Kind: c.kind, ExpiresAt: c.expires}
 	switch c.kind {
@@ -223,7 +221,7 @@ func (d *Issuer) pose(ctx context.Context, c *sealed, ask Ask, load, reputation 
 	return posed, nil
 }
 
-// powBits is the difficulty in calm. What stands in for a picture costs more.
+// powBits is the difficulty without load. As an alternative to a picture it is higher.
 func (d *Issuer) powBits() int {
 	if d.opt.Kind == Image {
 		return min(d.opt.PowBits+AlternativeBits, MaxPowBits)
@@ -231,7 +229,7 @@ func (d *Issuer) powBits() int {
 	return d.opt.PowBits
 }
 
-// alternatives are the kinds that may stand in for the usual one.
+// alternatives lists the kinds that may replace the configured one.
 func (d *Issuer) alternatives() []Kind {
 	if d.opt.Kind == Image {
 		return []Kind{Pow}
@@ -261,9 +259,9 @@ type Answer struct {
 }
 
 // Redeem makes the purchase token of an answered challenge. The first answer
-// decides: after a wrong one no other counts, after a right one each gives the
-// same token again. (Also one that is found wrong by then: a verifier may take
-// an answer once only, and a buyer whose token got lost has no other.)
+// decides. After a wrong one, all others are refused. After a right one, every
+// answer gives the same token, also a wrong one: a verifier may accept an answer
+// only once, and a buyer whose token got lost has no other answer.
 func (d *Issuer) Redeem(ctx context.Context, a Answer, now time.Time) (token string, expires time.Time, err error) {
 	if err := d.window(a.Product, now); err != nil {
 		return "", time.Time{}, err
@@ -292,7 +290,7 @@ func (d *Issuer) Redeem(ctx context.Context, a Answer, now time.Time) (token str
 	return token, expires, nil
 }
 
-// settle judges the answer and returns nil if the challenge is answered.
+// settle records the first answer. It returns nil if that one was right.
 func (d *Issuer) settle(ctx context.Context, c *sealed, a Answer, now time.Time) error {
 	if c.kind == None {
 		return nil // there is nothing to guess
@@ -317,7 +315,7 @@ func (d *Issuer) settle(ctx context.Context, c *sealed, a Answer, now time.Time)
 	return nil
 }
 
-// judge says whether an answer is right, by itself.
+// judge checks an answer, regardless of earlier answers.
 func (d *Issuer) judge(ctx context.Context, c *sealed, a Answer) (bool, error) {
 	switch c.kind {
 	case Pow:
@@ -331,7 +329,7 @@ func (d *Issuer) judge(ctx context.Context, c *sealed, a Answer) (bool, error) {
 }
 
 func (d *Issuer) verify(ctx context.Context, a Answer) (bool, error) {
-	if d.opt.Verify == nil { // an instance that is configured otherwise asked it
+	if d.opt.Verify == nil { // an instance with another configuration issued it
 		return false, ErrMalformed
 	}
 	if err := d.checks.enter(ctx); err != nil {
@@ -343,8 +341,8 @@ func (d *Issuer) verify(ctx context.Context, a Answer) (bool, error) {
 	})
 }
 
-// window refuses before the lead, so that nothing can be prepared long ago, and
-// after the end.
+// window returns an error outside the time for challenges: before the lead, so that
+// robots cannot prepare long in advance, and after the end.
 func (d *Issuer) window(p *seckill.Product, now time.Time) error {
 	switch {
 	case p.State == seckill.SaleEnded || !now.Before(p.EndsAt):

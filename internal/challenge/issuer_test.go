@@ -22,7 +22,7 @@ func product(id uint32) *seckill.Product {
 	return &seckill.Product{ID: id, StartsAt: now.Add(30 * time.Second), EndsAt: now.Add(time.Hour)}
 }
 
-// drawer remembers what it was told to draw.
+// drawer records the symbols that it had to draw.
 type drawer struct {
 	mu   sync.Mutex
 	last string
@@ -35,14 +35,14 @@ func (d *drawer) draw(symbols string) ([]byte, error) {
 	return []byte("PNG"), nil
 }
 
-// testIssuer is an issuer under test with what it stands on.
+// testIssuer is an issuer under test with its dependencies.
 type testIssuer struct {
 	*Issuer
 	tokens *auth.Mint
 	drawer *drawer
 }
 
-// shared is the register of issuers that are instances of one shop.
+// shared is the register that all instances of one shop share.
 func shared() onetime.Register { return onetimemem.New(func() time.Time { return now }) }
 
 func open(t testing.TB, kind Kind, change ...func(*Options)) *testIssuer {
@@ -77,7 +77,7 @@ func (d *testIssuer) pose(t testing.TB, buyer string, p *seckill.Product) Challe
 	return c
 }
 
-// solve is the right answer to the challenge that was posed last.
+// solve returns the right answer to the last challenge.
 func (d *testIssuer) solve(c Challenge) string {
 	switch c.Kind {
 	case Pow:
@@ -96,7 +96,7 @@ func (d *testIssuer) redeem(t testing.TB, c Challenge, answer string) (string, e
 	return token, err
 }
 
-// id is the id of a good token of ann's.
+// id returns the id of a valid token of ann.
 func (d *testIssuer) id(t testing.TB, token string) auth.TokenID {
 	t.Helper()
 	id, err := d.tokens.Verify([]byte(token), []byte("ann"), 1, now)
@@ -106,10 +106,10 @@ func (d *testIssuer) id(t testing.TB, token string) auth.TokenID {
 	return id
 }
 
-// asking are the kinds that have an answer.
+// asking are the kinds with an answer.
 var asking = []Kind{Pow, Image, Shop}
 
-func TestARightAnswerGivesTheSameTokenHoweverOften(t *testing.T) {
+func TestRedeem_RepeatedRightAnswerGivesSameToken(t *testing.T) {
 	for _, kind := range Kinds {
 		t.Run(string(kind), func(t *testing.T) {
 			d := open(t, kind)
@@ -134,7 +134,7 @@ func TestARightAnswerGivesTheSameTokenHoweverOften(t *testing.T) {
 	}
 }
 
-func TestAWrongAnswerEndsAChallengeForGood(t *testing.T) {
+func TestRedeem_WrongAnswerUsesUpChallenge(t *testing.T) {
 	for _, kind := range asking {
 		t.Run(string(kind), func(t *testing.T) {
 			d := open(t, kind)
@@ -152,8 +152,8 @@ func TestAWrongAnswerEndsAChallengeForGood(t *testing.T) {
 	}
 }
 
-// Guesses that come at once count one after the other: one decides.
-func TestOfManyAnswersAtOnceOneDecides(t *testing.T) {
+// Concurrent guesses are settled one after the other: the first decides.
+func TestRedeem_FirstOfConcurrentAnswersDecides(t *testing.T) {
 	d := open(t, Image)
 	for range 20 {
 		c := d.pose(t, "ann", product(1))
@@ -176,7 +176,7 @@ func TestOfManyAnswersAtOnceOneDecides(t *testing.T) {
 	}
 }
 
-func TestAChallengeServesItsBuyerProductAndTime(t *testing.T) {
+func TestRedeem_ChallengeIsForOneBuyerProductAndTime(t *testing.T) {
 	for _, kind := range Kinds {
 		d := open(t, kind)
 		c := d.pose(t, "ann", product(1))
@@ -212,7 +212,7 @@ func TestAChallengeServesItsBuyerProductAndTime(t *testing.T) {
 	}
 }
 
-func TestTokensAreMadeFromTheLeadToTheEndAndLiveFromTheStart(t *testing.T) {
+func TestRedeem_TokensFromLeadToEnd(t *testing.T) {
 	p := product(1)
 	opens := p.StartsAt.Add(-time.Minute)
 	ended := *p
@@ -237,7 +237,7 @@ func TestTokensAreMadeFromTheLeadToTheEndAndLiveFromTheStart(t *testing.T) {
 			if !tc.code.In(err) {
 				t.Errorf("%s: challenge %v", tc.name, err)
 			}
-			// One that was had from an instance with another lead does not help.
+			// A challenge from an instance with a longer lead does not help.
 			c, err = other.Pose(t.Context(), Ask{Product: p, Buyer: "ann"}, p.StartsAt)
 		}
 		if err != nil {
@@ -250,7 +250,7 @@ func TestTokensAreMadeFromTheLeadToTheEndAndLiveFromTheStart(t *testing.T) {
 	}
 }
 
-func TestEveryChangedByteOfAChallengeIsRefused(t *testing.T) {
+func TestRedeem_RefusesEveryChangedByte(t *testing.T) {
 	d := open(t, Pow)
 	c := d.pose(t, "ann", product(1))
 	answer := d.solve(c)
@@ -268,9 +268,9 @@ func TestEveryChangedByteOfAChallengeIsRefused(t *testing.T) {
 	}
 }
 
-// Instances change their secrets one after the other. Wherever a challenge was
-// asked and wherever it is redeemed, the token has one id: its purchase is one.
-func TestInstancesInTheMiddleOfARotationMakeOneToken(t *testing.T) {
+// Instances get a new secret one after the other. Wherever a challenge is issued and
+// redeemed, its token has the same id, so there is one purchase.
+func TestRedeem_SameTokenIDDuringRotation(t *testing.T) {
 	register := shared()
 	with := func(secrets ...string) *testIssuer {
 		return open(t, Pow, func(o *Options) {
@@ -301,7 +301,7 @@ func TestInstancesInTheMiddleOfARotationMakeOneToken(t *testing.T) {
 	}
 }
 
-func TestAWrongAnswerCountsOnEveryInstance(t *testing.T) {
+func TestRedeem_WrongAnswerCountsOnAllInstances(t *testing.T) {
 	register := shared()
 	same := func(o *Options) { o.Spent = register }
 	a, b := open(t, Image, same), open(t, Image, same)
@@ -314,7 +314,7 @@ func TestAWrongAnswerCountsOnEveryInstance(t *testing.T) {
 	}
 }
 
-func TestABuyerAsksAndAnswersAtABoundedRate(t *testing.T) {
+func TestIssuer_LimitsRatePerBuyer(t *testing.T) {
 	d := open(t, Image, func(o *Options) { o.PerBuyerPerMinute = 10 })
 	var c Challenge
 	for range 10 {
@@ -336,7 +336,7 @@ func TestABuyerAsksAndAnswersAtABoundedRate(t *testing.T) {
 	}
 }
 
-func TestThePictureHasAnAlternativeThatCostsMore(t *testing.T) {
+func TestPose_PictureHasCostlierAlternative(t *testing.T) {
 	d := open(t, Image)
 	c := d.pose(t, "ann", product(1))
 	if c.Kind != Image || string(c.Picture) != "PNG" || len(c.Alternatives) != 1 || c.Alternatives[0] != Pow || c.Difficulty != 0 {
@@ -369,7 +369,7 @@ func TestThePictureHasAnAlternativeThatCostsMore(t *testing.T) {
 	}
 }
 
-func TestAPictureIsReadAsItIsTyped(t *testing.T) {
+func TestRedeem_NormalizesTypedSymbols(t *testing.T) {
 	for _, tc := range []struct{ drawn, typed string }{
 		{"34ACX", "34ACX"}, {"34ACX", "34acx"}, {"34ACX", " 34 aCx "}, {"34ACX", "３４ａｃＸ"}, {"34ACX", "3 4　A C X\n"},
 	} {
@@ -384,7 +384,7 @@ func TestAPictureIsReadAsItIsTyped(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeJudgedIsBusyAndSpendsNothing(t *testing.T) {
+func TestRedeem_BusyVerifierLeavesChallengeUnused(t *testing.T) {
 	silent := errors.New("no answer")
 	fails := true
 	d := open(t, Shop, func(o *Options) {
@@ -405,9 +405,9 @@ func TestWhatCannotBeJudgedIsBusyAndSpendsNothing(t *testing.T) {
 	}
 }
 
-// A verifier that takes an answer once refuses it when it is repeated; the
-// buyer, whose token got lost, gets it all the same.
-func TestARepeatedAnswerOutlivesAVerifierThatTakesItOnce(t *testing.T) {
+// A verifier that accepts an answer once refuses the repeated answer. The buyer,
+// whose token got lost, gets the token nevertheless.
+func TestRedeem_RepeatSucceedsIfVerifierAcceptsOnce(t *testing.T) {
 	taken := false
 	d := open(t, Shop, func(o *Options) {
 		o.Verify = func(context.Context, Question) (bool, error) { first := !taken; taken = true; return first, nil }
@@ -422,7 +422,7 @@ func TestARepeatedAnswerOutlivesAVerifierThatTakesItOnce(t *testing.T) {
 	}
 }
 
-// full is a register that has no room, or cannot be reached.
+// full is a register that is full or cannot be reached.
 type full struct{ err error }
 
 func (f full) Spend(context.Context, string, time.Time) (bool, error) { return false, f.err }
@@ -430,7 +430,7 @@ func (f full) Settle(_ context.Context, _ string, o onetime.Outcome, _ time.Time
 	return o, f.err
 }
 
-func TestARegisterThatCannotRememberGivesNoToken(t *testing.T) {
+func TestRedeem_NoTokenIfRegisterFails(t *testing.T) {
 	for want, err := range map[seckill.Code]error{
 		seckill.CodeBusy: errors.New("Redis is away"), seckill.CodeTooHot: &seckill.Error{Code: seckill.CodeTooHot},
 	} {
@@ -442,7 +442,7 @@ func TestARegisterThatCannotRememberGivesNoToken(t *testing.T) {
 	}
 }
 
-func TestDrawingIsBoundedAndTheRestIsTooHot(t *testing.T) {
+func TestPose_TooHotIfDrawingQueueIsFull(t *testing.T) {
 	drawing, done := make(chan struct{}), make(chan struct{})
 	d := open(t, Image, func(o *Options) {
 		o.Draw = func(string) ([]byte, error) { drawing <- struct{}{}; <-done; return []byte("PNG"), nil }
@@ -471,7 +471,7 @@ func TestDrawingIsBoundedAndTheRestIsTooHot(t *testing.T) {
 	}
 }
 
-func TestNothingIsPosedWithoutRandomnessOrABuyer(t *testing.T) {
+func TestPose_NeedsRandomnessAndBuyer(t *testing.T) {
 	for _, kind := range Kinds {
 		d := open(t, kind, func(o *Options) { o.Random = iotest.ErrReader(errors.New("dry")) })
 		if _, err := d.Pose(t.Context(), Ask{Product: product(1), Buyer: "ann"}, now); err == nil || seckill.CodeOf(err) != seckill.CodeBusy {

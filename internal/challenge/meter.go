@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// meter measures a rate over the last second: what was counted in the second
-// that runs, and of the one before the share that is still within the last second.
+// meter measures a rate over the last second: the count of the current second,
+// plus the part of the previous second that is less than a second ago.
 type meter struct {
 	mu                sync.Mutex
-	second            int64 // that runs, Unix
+	second            int64 // the current one, Unix
 	current, previous float64
 }
 
@@ -20,7 +20,7 @@ func (m *meter) count(n float64, now time.Time) (perSecond float64) {
 	switch second := now.Unix(); {
 	case second == m.second+1:
 		m.second, m.previous, m.current = second, m.current, 0
-	case second != m.second: // a pause, or a clock that was set
+	case second != m.second: // a pause, or the clock was set
 		m.second, m.previous, m.current = second, 0, 0
 	}
 	m.current += n

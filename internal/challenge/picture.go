@@ -15,20 +15,20 @@ import (
 	"golang.org/x/image/vector"
 )
 
-// A picture shows symbols so that people can read them and simple programs cannot.
+// A picture shows symbols that people can read and simple programs cannot.
 
-// A picture is twice as large as it is shown on a phone, and sharp there.
+// A picture has twice the size at which a phone shows it, so that it is sharp.
 const (
 	width  = 320
 	height = 96
 )
 
-// shades lie between paper and ink, both counted: as many as make edges smooth,
-// and a pixel no more than four bits.
+// shades is the number of colours from paper to ink. 16 make smooth edges in four
+// bits per pixel.
 const shades = 16
 
-// Paper is light and ink dark whatever the page's own colours are. The darkest
-// paper and the lightest ink have a contrast of 7:1, which people of poor sight
+// Paper is light and ink is dark, whatever the colours of the page. The darkest
+// paper and the lightest ink have a contrast of 7:1, as people with low vision
 // need (WCAG 2, success criterion 1.4.6).
 const (
 	paperFrom, paperTo = 236, 252
@@ -42,8 +42,8 @@ type Pen struct {
 	sheets sync.Pool
 }
 
-// NewPen makes a pen. What a picture looks like comes from random alone, which
-// nobody should foresee: crypto/rand.Reader.
+// NewPen makes a pen. The whole picture depends on random, which must be
+// unpredictable: crypto/rand.Reader.
 func NewPen(random io.Reader) (*Pen, error) {
 	faces, err := parseFaces()
 	if err != nil {
@@ -52,7 +52,7 @@ func NewPen(random io.Reader) (*Pen, error) {
 	return &Pen{random: random, faces: faces, sheets: sync.Pool{New: func() any { return newSheet() }}}, nil
 }
 
-// Draw makes a PNG file of symbols, which are digits and Latin letters.
+// Draw makes a PNG file of symbols (digits and Latin letters).
 func (p *Pen) Draw(symbols string) ([]byte, error) {
 	var seed [32]byte
 	if _, err := io.ReadFull(p.random, seed[:]); err != nil {
@@ -75,8 +75,7 @@ func (p *Pen) Draw(symbols string) ([]byte, error) {
 	return file, nil
 }
 
-// sheet is what a picture is drawn on, and used again: it is many times as large
-// as the file.
+// sheet is the reusable drawing area. It is many times larger than the file.
 type sheet struct {
 	raster vector.Rasterizer
 	cover  *image.Alpha
@@ -89,8 +88,8 @@ func newSheet() *sheet {
 
 func (s *sheet) clear() { clear(s.cover.Pix) }
 
-// ink fills contours. Those of one call wind the same way, so that they add up
-// where they overlap.
+// ink fills contours. All contours of one call have the same winding, so
+// overlaps stay filled.
 func (s *sheet) ink(contours []contour) {
 	s.raster.Reset(width, height)
 	for _, c := range contours {
@@ -104,8 +103,8 @@ func (s *sheet) ink(contours []contour) {
 	s.raster.Draw(s.cover, s.cover.Rect, image.Opaque, image.Point{})
 }
 
-// encode writes the file, and leaves the sheet to be cleared. It is most of a
-// picture's cost: files could be a tenth smaller for twice the time.
+// encode writes the file and overwrites the sheet. It is most of the cost of a
+// picture. Files a tenth smaller would take twice the time.
 func (s *sheet) encode(colours color.Palette) ([]byte, error) {
 	for i, cover := range s.cover.Pix {
 		s.cover.Pix[i] = uint8((int(cover)*(shades-1) + 127) / 255)
@@ -119,11 +118,11 @@ func (s *sheet) encode(colours color.Palette) ([]byte, error) {
 	return file.Bytes(), nil
 }
 
-// Get and Put make the sheet the encoder's pool of one.
+// Get and Put let the encoder reuse the sheet's buffer.
 func (s *sheet) Get() *png.EncoderBuffer       { return s.buffer }
 func (s *sheet) Put(buffer *png.EncoderBuffer) { s.buffer = buffer }
 
-// palette leads from paper to ink, each of a colour of its own.
+// palette makes the shades from a random paper colour to a random ink colour.
 func palette(dice *rand.Rand) color.Palette {
 	var paper, ink [3]int
 	for i := range paper {

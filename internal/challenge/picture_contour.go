@@ -27,10 +27,10 @@ func boundsOf(contours []contour) bounds {
 	return box
 }
 
-// join pushes shape to the right of the one before, so far that it reaches into
-// it by lap pixels in the row where they meet first. Where an arm hangs over, as
-// that of a 7 over a 4, it goes beneath by nest pixels and no further, though
-// they may not meet then.
+// join moves shape to the right of the shape before it, until they overlap by lap
+// pixels in the row where they meet first. If one shape overhangs the other, as a
+// 7 overhangs a 4, join moves it beneath by at most nest pixels; the shapes may
+// then not touch.
 func join(before, shape []contour, lap, nest float64) {
 	if before == nil {
 		return
@@ -43,11 +43,11 @@ func join(before, shape []contour, lap, nest float64) {
 	move(shape, func(p point) point { return point{p.x + shift, p.y} })
 }
 
-// edges are where a shape begins and ends in a row. A row without ink begins at
-// +∞ and ends at −∞, and meets nothing.
+// edges are the left and right end of a shape in a row. A row without ink has
+// left = +∞ and right = −∞, so it overlaps nothing.
 type edges struct{ left, right float64 }
 
-// edgesOf takes rows a pixel apart, about a line through the shapes' middle.
+// edgesOf returns the edges in rows of one pixel.
 func edgesOf(shape []contour) (rows [2 * height]edges) {
 	for row := range rows {
 		rows[row] = edges{math.Inf(1), math.Inf(-1)}

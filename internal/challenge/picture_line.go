@@ -8,31 +8,31 @@ import (
 	"golang.org/x/image/font/sfnt"
 )
 
-// How each symbol is changed by itself. People still read it without turning
-// their head, and take no 6 for a 9.
+// Random changes of each symbol. They are small enough that people can read it and
+// do not confuse 6 and 9.
 const (
-	turn              = 0.28       // radians to either side
+	turn              = 0.28       // radians in both directions
 	smallest, largest = 0.88, 1.15 // times size
 	narrowest, widest = 0.88, 1.12 // times its own width
 	lift              = 6.0        // pixels up or down
-	leastLap, mostLap = 0.8, 2.4   // pixels that it reaches into the one before
-	nest              = 9.0        // pixels that it goes beneath the one before
+	leastLap, mostLap = 0.8, 2.4   // pixels of overlap with the symbol before
+	nest              = 9.0        // pixels that it may go beneath the symbol before
 )
 
-// How the whole line is changed, in pixels but for the shear, which is pixels
-// sidewards per pixel down. Waves are longer than symbols are wide and high, so
-// that they bend them and do not ripple them.
+// Random changes of the whole line, in pixels. The shear is in pixels sideways per
+// pixel down. Waves are longer than a symbol is wide and high, so that they bend
+// symbols.
 const (
 	shear                       = 0.2
 	lowestWave, highestWave     = 3.0, 7.0
 	shortestWave, longestWave   = 150.0, 240.0
 	leastSway, mostSway         = 1.5, 3.5
 	shortestSway, longestSway   = 70.0, 110.0
-	margin                      = 5.0 // stays free of symbols
+	margin                      = 5.0 // without symbols
 	mostEnlarged, mostStretched = 1.15, 1.35
 )
 
-// write lays symbols out as one bent line that stays within the picture.
+// write lays out symbols as one bent line within the picture.
 func (p *Pen) write(symbols string, dice *rand.Rand) ([]contour, error) {
 	var line, before []contour
 	var buffer sfnt.Buffer
@@ -55,7 +55,7 @@ func (p *Pen) write(symbols string, dice *rand.Rand) ([]contour, error) {
 	return line, nil
 }
 
-// tilt turns, scales, lifts and slants one symbol about its middle.
+// tilt rotates, scales, lifts and slants one symbol about its middle.
 func tilt(shape []contour, slant float64, dice *rand.Rand) {
 	box := boundsOf(shape)
 	middle := point{(box.left + box.right) / 2, (box.top + box.bottom) / 2}
@@ -70,15 +70,15 @@ func tilt(shape []contour, slant float64, dice *rand.Rand) {
 	})
 }
 
-// bend lays the whole line on two slow waves, one up and down and one sidewards:
-// no row holds a baseline and no stem stays straight.
+// bend applies two slow waves to the line, one vertical and one horizontal. After
+// it, no row is a baseline and no stem is straight.
 func bend(line []contour, dice *rand.Rand) {
 	wave := sine(dice, lowestWave, highestWave, shortestWave, longestWave)
 	sway := sine(dice, leastSway, mostSway, shortestSway, longestSway)
 	move(line, func(p point) point { return point{p.x + sway(p.y), p.y + wave(p.x)} })
 }
 
-// sine is a wave of a random height, length and beginning.
+// sine returns a wave of random amplitude, length and phase.
 func sine(dice *rand.Rand, lowest, highest, shortest, longest float64) func(float64) float64 {
 	amplitude := between(dice, lowest, highest)
 	pace := 2 * math.Pi / between(dice, shortest, longest)
@@ -86,8 +86,8 @@ func sine(dice *rand.Rand, lowest, highest, shortest, longest float64) func(floa
 	return func(at float64) float64 { return amplitude * math.Sin(at*pace+phase) }
 }
 
-// fit makes the line as large as the picture has room for, within reason, and
-// puts it anywhere within that room.
+// fit makes the line as large as the picture allows, up to a bound, and moves it
+// to a random place.
 func fit(line []contour, dice *rand.Rand) {
 	const roomX, roomY = width - 2*margin, height - 2*margin
 	box := boundsOf(line)

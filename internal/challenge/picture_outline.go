@@ -12,15 +12,15 @@ import (
 	"golang.org/x/image/math/fixed"
 )
 
-// size is the symbols' size before they are bent, in pixels to the em.
+// size of the symbols before bending, in pixels per em.
 const size = 72
 
-// stride is the longest straight part of an outline, in pixels: short enough to
-// look round when it is bent.
+// stride is the longest straight part of an outline, in pixels. It is short
+// enough to look round after bending.
 const stride = 3
 
-// parseFaces reads the Go fonts, which have the licence of Go itself: two that
-// draw the same letters differently, so that one set of templates does not do.
+// parseFaces reads the Go fonts, which have Go's own licence. Two fonts draw the
+// same letters differently, so one set of templates is not enough for a robot.
 func parseFaces() ([]*sfnt.Font, error) {
 	var faces []*sfnt.Font
 	for _, file := range [][]byte{gobold.TTF, gomonobold.TTF} {
@@ -33,11 +33,11 @@ func parseFaces() ([]*sfnt.Font, error) {
 	return faces, nil
 }
 
-// plain are symbols for the first face only: the second squeezes M and W into
-// the width of an I, and gives F a foot that makes it an E to a hasty eye.
+// plain are symbols for the first font only. In the second, M and W are as narrow
+// as an I, and F has a foot that makes it look like an E.
 const plain = "FMW"
 
-// face picks the face of a symbol.
+// face chooses the font of a symbol.
 func (p *Pen) face(symbol rune, dice *rand.Rand) *sfnt.Font {
 	if strings.ContainsRune(plain, symbol) {
 		return p.faces[0]
@@ -45,7 +45,7 @@ func (p *Pen) face(symbol rune, dice *rand.Rand) *sfnt.Font {
 	return p.faces[dice.IntN(len(p.faces))]
 }
 
-// outline is a symbol's shape as short straight lines.
+// outline returns a symbol's shape as short straight lines.
 func outline(face *sfnt.Font, buffer *sfnt.Buffer, symbol rune) ([]contour, error) {
 	glyph, err := face.GlyphIndex(buffer, symbol)
 	if err != nil {
@@ -88,7 +88,7 @@ func pixels(p fixed.Point26_6) point {
 	return point{float64(p.X) / 64, float64(p.Y) / 64}
 }
 
-// appendCurve appends a Bézier curve of any degree, its first point left out.
+// appendCurve appends a Bézier curve of any degree, without its first point.
 func appendCurve(line []point, control []point) []point {
 	var length float64
 	for i, p := range control[1:] {
@@ -101,7 +101,7 @@ func appendCurve(line []point, control []point) []point {
 	return line
 }
 
-// along is the point at t of a Bézier curve, by de Casteljau's construction.
+// along returns the point at t of a Bézier curve (de Casteljau's algorithm).
 func along(control []point, t float64) point {
 	var space [4]point
 	left := append(space[:0], control...)

@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 )
 
-// Strokes and specks have the colour of the symbols, so that no colour tells
-// them apart. A person tells them by their width: stems of symbols are about 10
-// pixels wide.
+// Strokes and specks have the colour of the symbols, so that a program cannot
+// separate them by colour. People separate them by width: stems of symbols are
+// about 10 pixels wide.
 const (
 	strokes                 = 3
 	leastStroke, mostStroke = 2.0, 3.2 // pixels wide
@@ -18,7 +18,7 @@ const (
 	speckCorners          = 6
 )
 
-// scribble makes what lies over the symbols.
+// scribble makes the strokes and specks over the symbols.
 func scribble(dice *rand.Rand) []contour {
 	contours := make([]contour, 0, strokes+specks)
 	for range strokes {
@@ -30,7 +30,7 @@ func scribble(dice *rand.Rand) []contour {
 	return contours
 }
 
-// stroke is a bent ribbon from the picture's left quarter to its right one.
+// stroke is a bent ribbon from the left quarter of the picture to the right one.
 func stroke(dice *rand.Rand) contour {
 	var control [4]point
 	for quarter := range control {
@@ -52,7 +52,7 @@ func stroke(dice *rand.Rand) contour {
 	return ribbon
 }
 
-// speck is a blot that winds the way strokes do.
+// speck is a small blot. Its winding is that of strokes.
 func speck(dice *rand.Rand) contour {
 	at := point{between(dice, 0, width), between(dice, 0, height)}
 	wide, tall := between(dice, leastSpeck, mostSpeck)/2, between(dice, leastSpeck, mostSpeck)/2

@@ -17,10 +17,10 @@ import (
 	"testing/iotest"
 )
 
-// alphabet holds more symbols than challenges are made of.
+// alphabet has more symbols than challenges use.
 const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-// largestFile is in bytes; a page shows it as a third more of base64.
+// largestFile is in bytes. In a page it is a third larger, in base64.
 const largestFile = 6 << 10
 
 func newPen(t testing.TB) *Pen {
@@ -32,7 +32,7 @@ func newPen(t testing.TB) *Pen {
 	return pen
 }
 
-// seeded is a pen whose pictures come one after the other.
+// seeded is a pen with a reproducible sequence of pictures.
 func seeded(t testing.TB, seed byte) *Pen {
 	t.Helper()
 	pen := newPen(t)
@@ -49,7 +49,7 @@ func drawn(t testing.TB, pen *Pen, symbols string) []byte {
 	return file
 }
 
-func TestAPictureIsASmallPNGAndNoTwoAreAlike(t *testing.T) {
+func TestPicture_IsSmallUniquePNG(t *testing.T) {
 	pen := newPen(t)
 	seen := map[string]bool{}
 	for range 100 {
@@ -69,7 +69,7 @@ func TestAPictureIsASmallPNGAndNoTwoAreAlike(t *testing.T) {
 		}
 		seen[string(file)] = true
 	}
-	// For a person who wants to look: go test -run APicture, with PICTURES=directory.
+	// To look at the pictures: go test -run TestPicture, with PICTURES=directory.
 	if folder := os.Getenv("PICTURES"); folder != "" {
 		for i, symbols := range []string{"34679", "ACDEF", "HJKMN", "PRTWX", "Y7HKW", "MWMWW", "7JFT3", "9A6X4"} {
 			if err := os.WriteFile(filepath.Join(folder, strconv.Itoa(i)+"-"+symbols+".png"), drawn(t, pen, symbols), 0o600); err != nil {
@@ -79,7 +79,7 @@ func TestAPictureIsASmallPNGAndNoTwoAreAlike(t *testing.T) {
 	}
 }
 
-func TestTheLargestPictureIsSmallToo(t *testing.T) {
+func TestPicture_LargestIsSmall(t *testing.T) {
 	pen := newPen(t)
 	for range 100 {
 		if file := drawn(t, pen, "WMWMW"); len(file) > largestFile {
@@ -88,7 +88,7 @@ func TestTheLargestPictureIsSmallToo(t *testing.T) {
 	}
 }
 
-func TestAPictureComesFromItsRandomnessAlone(t *testing.T) {
+func TestPicture_DependsOnlyOnRandomness(t *testing.T) {
 	first, again, other := seeded(t, 1), seeded(t, 1), seeded(t, 2)
 	for range 3 { // the second uses what the first was drawn on
 		file := drawn(t, first, "7HKWY")
@@ -101,7 +101,7 @@ func TestAPictureComesFromItsRandomnessAlone(t *testing.T) {
 	}
 }
 
-func TestEverySymbolIsDrawnAndUnlikeTheOthers(t *testing.T) {
+func TestPicture_SymbolsDiffer(t *testing.T) {
 	pen := newPen(t)
 	seen := map[string]rune{}
 	for _, symbol := range alphabet {
@@ -114,7 +114,7 @@ func TestEverySymbolIsDrawnAndUnlikeTheOthers(t *testing.T) {
 	}
 }
 
-func TestNoSymbolLeavesThePicture(t *testing.T) {
+func TestPicture_SymbolsStayInside(t *testing.T) {
 	pen := newPen(t)
 	dice := mathrand.New(mathrand.NewPCG(5, 7))
 	texts := []string{"WWWWW", "MWMWM", "JJJJJ", "77777", "W", "J"}
@@ -137,7 +137,7 @@ func TestNoSymbolLeavesThePicture(t *testing.T) {
 	}
 }
 
-func TestNoColumnPartsSymbols(t *testing.T) {
+func TestPicture_NoEmptyColumnBetweenSymbols(t *testing.T) {
 	pen := newPen(t)
 	dice := mathrand.New(mathrand.NewPCG(5, 7))
 	for range 100 {
@@ -154,7 +154,7 @@ func TestNoColumnPartsSymbols(t *testing.T) {
 	}
 }
 
-// inkedRuns counts the runs of columns that have ink.
+// inkedRuns counts the runs of neighbouring columns with ink.
 func inkedRuns(cover *image.Alpha) (runs int) {
 	before := false
 	for x := range width {
@@ -178,7 +178,7 @@ func anyText(dice *mathrand.Rand) string {
 	return string(text[:])
 }
 
-func TestScribbleTakesNoInkAway(t *testing.T) {
+func TestPicture_ScribbleAddsOnly(t *testing.T) {
 	pen := newPen(t)
 	dice := mathrand.New(mathrand.NewPCG(1, 2))
 	for range 50 {
@@ -205,7 +205,7 @@ func TestScribbleTakesNoInkAway(t *testing.T) {
 	}
 }
 
-func TestInkStandsOutFromPaper(t *testing.T) {
+func TestPicture_InkHasContrast(t *testing.T) {
 	level := func(v int) color.Color { return color.RGBA{uint8(v), uint8(v), uint8(v), 255} }
 	paper, ink := luminance(level(paperFrom)), luminance(level(inkTo))
 	if contrast := (paper + 0.05) / (ink + 0.05); contrast < 7 {
@@ -226,7 +226,7 @@ func luminance(c color.Color) float64 {
 	return 0.2126*linear(r) + 0.7152*linear(g) + 0.0722*linear(b)
 }
 
-func TestWhatCannotBeDrawnIsAnError(t *testing.T) {
+func TestDraw_UnknownSymbolIsAnError(t *testing.T) {
 	pen := newPen(t)
 	for _, symbols := range []string{"", "34秒79", "3 4"} {
 		if file, err := pen.Draw(symbols); err == nil {
@@ -239,7 +239,7 @@ func TestWhatCannotBeDrawnIsAnError(t *testing.T) {
 	}
 }
 
-func TestPicturesAreDrawnSideBySide(t *testing.T) {
+func TestDraw_ConcurrentUse(t *testing.T) {
 	pen := newPen(t)
 	var group sync.WaitGroup
 	for range 8 {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestRiseIsABitForEachDoublingUpToItsBound(t *testing.T) {
+func TestRise_OneBitPerDoublingUpToBound(t *testing.T) {
 	const calm = 500
 	for _, tc := range []struct {
 		name     string
@@ -59,7 +59,7 @@ func TestDifficulty(t *testing.T) {
 	}
 }
 
-func TestSolvedCountsTheZeroBitsOfTheHash(t *testing.T) {
+func TestSolved_CountsLeadingZeroBits(t *testing.T) {
 	answer := Solve("challenge", 12)
 	if !Solved("challenge", answer, 12) || !Solved("challenge", answer, 0) {
 		t.Errorf("%s does not solve what it was found for", answer)
@@ -79,7 +79,7 @@ func TestSolvedCountsTheZeroBitsOfTheHash(t *testing.T) {
 	}
 }
 
-func TestLoweredDifficultyDoesNotHelp(t *testing.T) {
+func TestRedeem_LoweredDifficultyIsRefused(t *testing.T) {
 	d := open(t, Pow, func(o *Options) { o.PowBits = 12 })
 	c := d.pose(t, "ann", product(1))
 	for n := range 64 { // an answer that would do for less
@@ -94,7 +94,7 @@ func TestLoweredDifficultyDoesNotHelp(t *testing.T) {
 	}
 }
 
-func TestLoadOnThisInstanceMakesChallengesHarder(t *testing.T) {
+func TestPose_LoadRaisesDifficulty(t *testing.T) {
 	d := open(t, Pow, func(o *Options) { o.CalmPerSecond, o.PerBuyerPerMinute = 10, 1000 })
 	if c := d.pose(t, "ann", product(1)); c.Difficulty != 8 {
 		t.Errorf("the first has %d bits", c.Difficulty)
@@ -115,7 +115,7 @@ func TestLoadOnThisInstanceMakesChallengesHarder(t *testing.T) {
 	}
 }
 
-func TestTheMeterSlidesOverASecond(t *testing.T) {
+func TestMeter_CountsLastSecond(t *testing.T) {
 	var m meter
 	start := time.Unix(1_800_000_000, 0)
 	var rate float64
@@ -136,7 +136,7 @@ func TestTheMeterSlidesOverASecond(t *testing.T) {
 	}
 }
 
-func TestSymbolsAreDrawnEvenly(t *testing.T) {
+func TestDrawSymbols_IsUniform(t *testing.T) {
 	counts := map[byte]int{}
 	const draws = 4000
 	for range draws {
@@ -166,7 +166,7 @@ func BenchmarkSolved(b *testing.B) {
 	}
 }
 
-// BenchmarkHash is one try of whoever solves, in native code.
+// BenchmarkHash is one try of a solver in native code.
 func BenchmarkHash(b *testing.B) {
 	id := strings.Repeat("c", textLen)
 	for b.Loop() {

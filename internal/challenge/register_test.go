@@ -16,7 +16,7 @@ import (
 
 var errGone = errors.New("Redis is away")
 
-// frail is a register that can be away: it refuses at once, or never answers.
+// frail is a register that can be away: it returns errors at once, or hangs.
 type frail struct {
 	onetime.Register
 	fails, hangs atomic.Bool
@@ -37,7 +37,7 @@ func (f *frail) Settle(ctx context.Context, id string, outcome onetime.Outcome, 
 	return f.Register.Settle(ctx, id, outcome, until)
 }
 
-// spares counts what the spare register has settled.
+// spares counts the answers that the spare register settled.
 type spares struct {
 	unmeasured
 	count *atomic.Int64
@@ -45,8 +45,8 @@ type spares struct {
 
 func (s spares) Spared() { s.count.Add(1) }
 
-// pairOf is a register under test over two that can fail; spared counts what the
-// second has settled.
+// pairOf is a register under test over two that can fail. spared counts the
+// answers of the second.
 func pairOf() (r *register, usual, spare *frail, spared *atomic.Int64) {
 	usual, spare, spared = newFrail(), newFrail(), new(atomic.Int64)
 	r = newRegister(&Options{Spent: usual, Spare: spare, Meter: spares{count: spared}})
@@ -58,7 +58,7 @@ func settleNow(t *testing.T, r *register, id string, outcome onetime.Outcome) (o
 	return r.settle(t.Context(), id, outcome, time.Now().Add(time.Minute), time.Now())
 }
 
-func TestTheSpareIsNotAskedWhileTheUsualRegisterAnswers(t *testing.T) {
+func TestRegister_SpareUnusedWhileUsualAnswers(t *testing.T) {
 	r, usual, spare, spared := pairOf()
 	for _, outcome := range []onetime.Outcome{outcomeWrong, outcomeRight} { // also not by one that comes second
 		if standing, err := settleNow(t, r, "a", outcome); standing != outcomeWrong || err != nil {
@@ -76,7 +76,7 @@ func TestTheSpareIsNotAskedWhileTheUsualRegisterAnswers(t *testing.T) {
 	}
 }
 
-func TestWhileTheUsualRegisterIsAwayTheSpareDecidesOnce(t *testing.T) {
+func TestRegister_SpareDecidesOnceWhileUsualIsAway(t *testing.T) {
 	r, usual, _, spared := pairOf()
 	usual.fails.Store(true)
 	for i, outcome := range []onetime.Outcome{outcomeWrong, outcomeRight, outcomeRight} {
@@ -89,9 +89,9 @@ func TestWhileTheUsualRegisterIsAwayTheSpareDecidesOnce(t *testing.T) {
 	}
 }
 
-// However often the usual register comes and goes, a challenge has one answer
-// in each.
-func TestAChallengeThatMeetsBothRegistersHasTwoAnswersAndNeverMore(t *testing.T) {
+// However often the usual register comes and goes, a challenge is settled at most
+// once in each register.
+func TestRegister_AtMostOneAnswerInEach(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		r, usual, _, _ := pairOf()
 		var stood []onetime.Outcome
@@ -110,7 +110,7 @@ func TestAChallengeThatMeetsBothRegistersHasTwoAnswersAndNeverMore(t *testing.T)
 	})
 }
 
-func TestAFrozenRegisterHoldsUpFewAndIsUsedAgainWhenItIsBack(t *testing.T) {
+func TestRegister_HangingUsualDelaysFewAnswers(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		r, usual, _, _ := pairOf()
 		usual.hangs.Store(true)
@@ -143,7 +143,7 @@ func TestAFrozenRegisterHoldsUpFewAndIsUsedAgainWhenItIsBack(t *testing.T) {
 	})
 }
 
-func TestAClockThatIsPutBackDoesNotKeepTheUsualRegisterAway(t *testing.T) {
+func TestRegister_ClockSetBackDoesNotKeepBreakerOpen(t *testing.T) {
 	var b breaker
 	now := time.Now()
 	for range silences {
@@ -157,15 +157,15 @@ func TestAClockThatIsPutBackDoesNotKeepTheUsualRegisterAway(t *testing.T) {
 	}
 }
 
-func TestWithoutASpareARegisterThatIsAwayIsBusy(t *testing.T) {
+func TestRegister_BusyWithoutSpare(t *testing.T) {
 	r := newRegister(&Options{Spent: full{errGone}})
 	if _, err := settleNow(t, r, "a", outcomeRight); !errors.Is(err, errGone) || seckill.CodeOf(err) != seckill.CodeBusy {
 		t.Errorf("%v", err)
 	}
 }
 
-// What a request has used its time up for is not the register's silence.
-func TestARequestThatIsOverDoesNotOpenTheBreaker(t *testing.T) {
+// A request that ends early does not count as silence of the register.
+func TestRegister_EndedRequestDoesNotOpenBreaker(t *testing.T) {
 	r, usual, spare, _ := pairOf()
 	usual.hangs.Store(true)
 	over, cancel := context.WithCancel(t.Context())

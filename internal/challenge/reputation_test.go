@@ -29,9 +29,9 @@ func (d *testIssuer) askFrom(t testing.TB, addr netip.Addr, buyer string, at tim
 	return c
 }
 
-// A farm of 1,000 accounts at one address asks beside honest buyers, who have an
-// address each. The farm pays for its own load; the honest buyers do not.
-func TestFarmAtOneAddressPaysMoreThanHonestBuyers(t *testing.T) {
+// A farm of 1,000 accounts at one address competes with honest buyers, who have
+// one address each. The farm pays for its own load; the honest buyers do not.
+func TestReputation_FarmAtOneAddressPaysMore(t *testing.T) {
 	const base, calm = 8, 50
 	for _, kind := range []Kind{Pow, Image} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -61,7 +61,7 @@ func TestFarmAtOneAddressPaysMoreThanHonestBuyers(t *testing.T) {
 					t.Errorf("an honest buyer works on %d bits, want %d: the farm raised the price for all", c.Difficulty, bits)
 				}
 			}
-			// A real crowd, an address each, raises the price for everybody, and the
+			// A real crowd, with one address each, raises the price for everyone. The
 			// farm still pays more.
 			var person Challenge
 			for n := range 4 * calm {
@@ -77,9 +77,9 @@ func TestFarmAtOneAddressPaysMoreThanHonestBuyers(t *testing.T) {
 	}
 }
 
-// Asking slowly, long before, does not keep a stock of cheap challenges: an
-// address is remembered for longer than a challenge lives.
-func TestStockOfChallengesGetsDearer(t *testing.T) {
+// A stock of cheap challenges cannot be collected slowly in advance: an address is
+// remembered for longer than a challenge lives.
+func TestReputation_StockOfChallengesGetsHarder(t *testing.T) {
 	d := open(t, Pow, func(o *Options) { o.CalmPerAddr = 10 })
 	cheap, at := 0, now
 	for n := range 300 { // one a second, for as long as a challenge lives
@@ -114,7 +114,7 @@ func TestReputation(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			d := open(t, Pow, func(o *Options) { o.CalmPerAddr, o.PerBuyerPerMinute, o.CalmPerSecond = calm, 2*calm, 1e6 })
-			// The buyer's own limit is no part of this.
+			// Switch off the buyer's own limit.
 			d.Issuer.asks, d.Issuer.answers = nil, nil
 			tc.do(t, d)
 			if got := d.askFrom(t, farm, "robot", now.Add(tc.after)).Difficulty - 8; got != tc.want {
@@ -124,8 +124,8 @@ func TestReputation(t *testing.T) {
 	}
 }
 
-// asks has n challenges asked for: of the robot, each from another address, or
-// from one address, each by another buyer.
+// asks requests n challenges: of one buyer from n addresses, or of n buyers from
+// one address.
 func (d *testIssuer) asks(t *testing.T, n int, addr netip.Addr, buyer string) {
 	t.Helper()
 	for i := range n {
@@ -139,7 +139,7 @@ func (d *testIssuer) asks(t *testing.T, n int, addr netip.Addr, buyer string) {
 	}
 }
 
-// errs answers n challenges wrong, of one buyer each.
+// errs answers n challenges wrong, each of another buyer.
 func (d *testIssuer) errs(t *testing.T, n int, addr netip.Addr) {
 	t.Helper()
 	for i := range n {
@@ -151,9 +151,9 @@ func (d *testIssuer) errs(t *testing.T, n int, addr netip.Addr) {
 	}
 }
 
-// One account that asks, guesses and forges as much as it may does not raise the
+// One account that requests, guesses and forges at its limits does not raise the
 // price for others behind its address.
-func TestOneAccountDoesNotRaiseThePriceOfItsNeighbours(t *testing.T) {
+func TestReputation_OneAccountDoesNotAffectNeighbours(t *testing.T) {
 	d := open(t, Pow, func(o *Options) {
 		o.CalmPerAddr, o.PerBuyerPerMinute = DefaultCalmPerAddr, DefaultPerBuyerPerMinute
 		o.Forges = func(addr netip.Addr, _ time.Time) bool { return addr == farm }
@@ -172,7 +172,7 @@ func TestOneAccountDoesNotRaiseThePriceOfItsNeighbours(t *testing.T) {
 	}
 }
 
-func TestForgersAddressPaysMore(t *testing.T) {
+func TestReputation_ForgersAddressPaysMore(t *testing.T) {
 	d := open(t, Pow, func(o *Options) {
 		o.CalmPerAddr = 10
 		o.Forges = func(addr netip.Addr, _ time.Time) bool { return addr == farm }
@@ -187,8 +187,8 @@ func TestForgersAddressPaysMore(t *testing.T) {
 	}
 }
 
-// Two instances see half of an address's challenges each, and each counts double.
-func TestAddressIsCountedOverInstances(t *testing.T) {
+// Two instances get half of an address's challenges each, and each counts double.
+func TestReputation_AddressCountsOnAllInstances(t *testing.T) {
 	d := open(t, Pow, func(o *Options) { o.CalmPerAddr = 240 })
 	d.Share(2)
 	var last Challenge
@@ -200,9 +200,9 @@ func TestAddressIsCountedOverInstances(t *testing.T) {
 	}
 }
 
-// TestReputation_ProxyThatIsNotNamedPaysNothing: behind a proxy that
-// shop.trusted_proxies does not name, all shoppers have its address.
-func TestReputation_ProxyThatIsNotNamedPaysNothing(t *testing.T) {
+// Behind a proxy that shop.trusted_proxies does not name, all shoppers have the
+// proxy's address.
+func TestReputation_UnknownProxyPaysNothing(t *testing.T) {
 	r, err := newReputation(DefaultCalmPerAddr, 10, nil)
 	if err != nil {
 		t.Fatal(err)

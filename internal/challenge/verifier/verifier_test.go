@@ -23,7 +23,7 @@ var secret = []byte("secret")
 func shop(t *testing.T, answer http.HandlerFunc) *verifier.Client {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// A server notices that its client is gone when the body has been read.
+		// A server notices that its client is gone only after it has read the body.
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			t.Error(err)
@@ -42,7 +42,7 @@ func reply(status int, text string) http.HandlerFunc {
 	}
 }
 
-func TestTheQuestionIsSignedAndWhole(t *testing.T) {
+func TestVerify_RequestIsSignedAndComplete(t *testing.T) {
 	c := shop(t, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		want := `{"challenge_id":"c1","answer":"<\"答案\">","buyer":"小明","product_id":7,"addr":"192.0.2.1"}`
@@ -65,7 +65,7 @@ func TestTheQuestionIsSignedAndWhole(t *testing.T) {
 	}
 }
 
-func TestOnlyAClearYesIsAPass(t *testing.T) {
+func TestVerify_OnlyOKTruePasses(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		answer http.HandlerFunc
@@ -100,7 +100,7 @@ func TestOnlyAClearYesIsAPass(t *testing.T) {
 	}
 }
 
-func TestAnEndlessBodyIsNotReadToItsEnd(t *testing.T) {
+func TestVerify_BoundsTheReply(t *testing.T) {
 	c := shop(t, func(w http.ResponseWriter, r *http.Request) {
 		for r.Context().Err() == nil {
 			if _, err := io.WriteString(w, strings.Repeat(" ", 4096)); err != nil {
@@ -113,7 +113,7 @@ func TestAnEndlessBodyIsNotReadToItsEnd(t *testing.T) {
 	}
 }
 
-func TestASlowServerIsGivenUp(t *testing.T) {
+func TestVerify_SlowServerTimesOut(t *testing.T) {
 	c := shop(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	began := time.Now()
 	ok, err := c.Verify(t.Context(), challenge.Question{})
@@ -145,7 +145,7 @@ func TestVerify_SwitchedProtocolIsAnError(t *testing.T) {
 	}
 }
 
-func TestAServerThatIsNotThereIsAnError(t *testing.T) {
+func TestVerify_UnreachableServerIsAnError(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	server.Close()
 	if ok, err := verifier.New(server.URL+"/?key=hunter2", secret).Verify(t.Context(), challenge.Question{}); ok || err == nil || strings.Contains(err.Error(), "hunter2") {
