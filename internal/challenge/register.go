@@ -11,24 +11,23 @@ import (
 	"seckill/internal/onetime"
 )
 
-// Bounds of the detour by the spare register.
+// Bounds for the fallback to the spare register.
 const (
-	// usualPatience is how long an answer waits for the usual register.
+	// usualPatience is the timeout of the usual register.
 	usualPatience = 300 * time.Millisecond
 
-	// silences is how many calls in a row go unanswered before the usual register
-	// counts as away; retryEvery, how often an answer tries it nevertheless.
+	// After this number of calls in a row without an answer, the usual register
+	// counts as away. Then one call per retryEvery still tries it.
 	silences   = 2
 	retryEvery = 500 * time.Millisecond
 )
 
-// register is where an issuer's challenges are settled: in the usual register, and
-// in the spare one while that cannot be asked.
+// register settles challenges in the usual register, and in the spare one while
+// the usual one is away.
 //
-// Each remembers the first answer that it was told. A challenge that meets both
-// can therefore be answered twice, once in each, and never more often at this
-// instance, however often the usual one comes and goes. The spare is this
-// instance's own: each of the others has one more answer.
+// Each register keeps the first answer that it gets. So a challenge that meets
+// both can be answered twice at this instance, once in each register, and never
+// more often. Each other instance has its own spare, so it adds one more answer.
 type register struct {
 	usual, spare onetime.Register // spare may be nil
 	away         breaker
@@ -39,7 +38,7 @@ func newRegister(opt *Options) *register {
 	return &register{usual: opt.Spent, spare: opt.Spare, meter: opt.Meter}
 }
 
-// errAway says that the usual register did not answer others of late.
+// errAway: recent calls of the usual register got no answer.
 var errAway = errors.New("the register is away")
 
 func (r *register) settle(ctx context.Context, id string, outcome onetime.Outcome, until, now time.Time) (onetime.Outcome, error) {
@@ -62,7 +61,7 @@ func (r *register) settle(ctx context.Context, id string, outcome onetime.Outcom
 	return standing, nil
 }
 
-// refusal reports whether a register has answered, with an error of its own.
+// refusal reports whether err is an answer of a register.
 func refusal(err error) bool {
 	var said *seckill.Error
 	return errors.As(err, &said)
@@ -74,31 +73,31 @@ func (r *register) settleAsUsual(
 	bounded, cancel := context.WithTimeout(ctx, usualPatience)
 	defer cancel()
 	standing, err := r.usual.Settle(bounded, id, outcome, until)
-	if ctx.Err() == nil { // otherwise it was not given its time
+	if ctx.Err() == nil { // otherwise the request ended before the timeout
 		r.away.heard(err == nil || refusal(err), now)
 	}
 	return standing, err
 }
 
-// breaker is open while the usual register does not answer. Then it is asked by
-// one answer now and again, and the first that it hears closes the breaker.
+// breaker is open while the usual register does not answer. Then one call per
+// retryEvery tries it; the first answer closes the breaker.
 type breaker struct {
-	silent atomic.Int32 // calls without answer since the last answer
-	asked  atomic.Int64 // when the last of them began, in Unix nanoseconds
+	silent atomic.Int32 // calls in a row without an answer
+	asked  atomic.Int64 // start of the last such call, in Unix nanoseconds
 }
 
 func (b *breaker) mayAsk(now time.Time) bool {
 	if b.silent.Load() < silences {
-		return true // as nearly always
+		return true // the usual case
 	}
 	last := b.asked.Load()
 	since := time.Duration(now.UnixNano() - last)
-	// A clock that was put back must not keep the breaker open.
+	// If the clock was set back, the breaker must not stay open.
 	due := since < 0 || since >= retryEvery
 	return due && b.asked.CompareAndSwap(last, now.UnixNano())
 }
 
-// heard takes whether a call that began at an instant was answered.
+// heard records whether a call that began at an instant was answered.
 func (b *breaker) heard(answered bool, began time.Time) {
 	switch {
 	case !answered:

@@ -11,14 +11,14 @@ import (
 	"seckill/internal/auth"
 )
 
-// sealed is what a challenge's id says.
+// sealed is the content of a challenge's id.
 type sealed struct {
 	kind    Kind
 	id      [16]byte
 	expires time.Time
 	bits    int      // of a proof of work
-	tag     [16]byte // of a picture's symbols
-	// secret is the one that sealed it, as the keyring names it.
+	tag     [16]byte // of the answer to a picture
+	// secret is the index of the secret that sealed it, from Ring.Find.
 	secret int
 }
 
@@ -27,23 +27,23 @@ type sealed struct {
 //	version (1) · kind (1) · id (16) · expiry in Unix milliseconds (8) ·
 //	difficulty (1) · tag of the answer (16) · signature (32)
 //
-// What is signed is the first 43 bytes, the product id (4) and the buyer. The
-// last two are not sent: whoever presents a challenge says them anyway, and all
-// but the last field have a fixed length, so no two messages read alike.
+// The signature covers the first 43 bytes, the product id (4) and the buyer. The
+// last two are not part of the text: the request has them. All fields but the last
+// have a fixed length, so two messages are never equal by accident.
 const (
 	version   = 1
 	bodyLen   = 1 + 1 + 16 + 8 + 1 + 16
 	sealedLen = bodyLen + auth.Size
-	textLen   = sealedLen / 3 * 4 // 75 bytes: no rest, hence one spelling
+	textLen   = sealedLen / 3 * 4 // 75 bytes: a multiple of 3, hence one spelling
 )
 
-// First bytes of other messages under the same secrets; no version reaches them.
+// First bytes of other messages under the same secrets. Versions never reach them.
 const (
 	messageAnswer  = 'A'
 	messageTokenID = 'T'
 )
 
-// kindBytes are the kinds as the seal has them.
+// kindBytes encode the kinds in sealed bytes.
 var kindBytes = map[Kind]byte{None: 'n', Pow: 'p', Image: 'i', Shop: 's'}
 
 func kindOf(b byte) Kind {
@@ -60,7 +60,7 @@ type sealer struct {
 	ring *auth.Ring
 }
 
-// newSealer takes the secrets of purchase tokens, and uses others made of them.
+// newSealer derives its own secrets from those of purchase tokens.
 func newSealer(secrets [][]byte) (*sealer, error) {
 	derived := make([][]byte, len(secrets))
 	for i, secret := range secrets {
@@ -73,7 +73,7 @@ func newSealer(secrets [][]byte) (*sealer, error) {
 	return &sealer{ring}, nil
 }
 
-// seal makes the text of a challenge, under the first secret.
+// seal signs a challenge. A new one uses the first secret.
 func (s *sealer) seal(c *sealed, buyer string, product uint32) string {
 	raw := make([]byte, 0, sealedLen)
 	raw = append(raw, version, kindBytes[c.kind])
@@ -85,12 +85,12 @@ func (s *sealer) seal(c *sealed, buyer string, product uint32) string {
 	return base64.RawURLEncoding.EncodeToString(append(raw, signature[:]...))
 }
 
-// open reads what seal made.
+// open verifies a text that seal made.
 func (s *sealer) open(text, buyer string, product uint32, now time.Time) (*sealed, error) {
 	if len(text) != textLen || len(buyer) > seckill.MaxBuyerBytes {
 		return nil, ErrMalformed
 	}
-	// The decoder skips line breaks; a text with one comes out short.
+	// The decoder skips line breaks, so a text with one decodes to fewer bytes.
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	if err != nil || len(raw) != sealedLen || raw[0] != version {
 		return nil, ErrMalformed
@@ -114,22 +114,21 @@ func message(body []byte, buyer string, product uint32) []byte {
 	return append(m, buyer...)
 }
 
-// answerTag tells a right answer without telling the answer: nobody without the
-// secret can try answers on it.
+// answerTag is a keyed hash of the right answer. Without the secret, guesses cannot
+// be tested against it.
 func (s *sealer) answerTag(c *sealed, answer string) [16]byte {
 	sum := s.ring.SignBy(c.secret, append(append([]byte{messageAnswer}, c.id[:]...), answer...))
 	return [16]byte(sum[:])
 }
 
-// matches reports whether the answer has the challenge's tag, in the same time
-// whatever the answer is.
+// matches reports whether the answer has the challenge's tag, in constant time.
 func (s *sealer) matches(c *sealed, answer string) bool {
 	tag := s.answerTag(c, answer)
 	return hmac.Equal(tag[:], c.tag[:])
 }
 
-// tokenID is the id of the one token that the challenge is good for, the same
-// on every instance that knows the secret it was sealed under.
+// tokenID derives the id of the challenge's only token. It is the same on every
+// instance that has the secret of the seal.
 func (s *sealer) tokenID(c *sealed) auth.TokenID {
 	sum := s.ring.SignBy(c.secret, append([]byte{messageTokenID}, c.id[:]...))
 	return auth.TokenID(sum[:16])

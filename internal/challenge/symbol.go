@@ -6,30 +6,30 @@ import (
 	"strings"
 )
 
-// Symbols of pictures: digits and capitals without those that people take for
-// each other when they are bent or struck through (0 and O and Q, 1 and I and L,
-// 2 and Z, 5 and S, 8 and B, C and G, U and V).
+// Symbols of pictures: digits and capitals, without those that look alike when
+// they are bent or struck through (0 and O and Q, 1 and I and L, 2 and Z, 5 and S,
+// 8 and B, C and G, U and V).
 //
-// A picture of five has 21⁵ = 4,084,101 answers. A challenge may be guessed at
-// once, and a buyer gets ten of them a minute: in the minute before the start a
-// robot with 10,000 accounts makes 100,000 guesses, and has one token with a
-// chance of 2.4%. An account that guesses for a whole hour has one with a chance
+// A picture of five symbols has 21⁵ = 4,084,101 answers. A challenge allows one
+// guess, and a buyer gets ten challenges a minute. In the minute before the start, a
+// robot with 10,000 accounts makes 100,000 guesses and gets one token with a
+// chance of 2.4%. An account that guesses for an hour gets one with a chance
 // of 0.015%.
 //
-// That is for robots that cannot see. In a trial attack a small network, trained
-// for eight minutes on pictures of this generator, read 57% of them.
+// This holds for robots that cannot read pictures. In a trial attack, a small
+// network read 57% of them after eight minutes of training with this generator.
 const (
 	symbols       = "34679ACDEFHJKMNPRTWXY"
 	pictureLength = 5
 )
 
-// DefaultPerBuyerPerMinute is how many challenges a buyer may ask for: enough
-// to have some pictures drawn anew, and what the arithmetic above reckons with.
+// DefaultPerBuyerPerMinute is how many challenges a buyer may request. It allows
+// some redrawn pictures. The arithmetic above uses it.
 const DefaultPerBuyerPerMinute = 10
 
-// drawSymbols draws a picture's answer, every one as likely as any other.
+// drawSymbols draws a picture's answer. All answers are equally likely.
 func drawSymbols(random io.Reader) (string, error) {
-	// Bytes beyond the last whole multiple would make the first symbols likelier.
+	// Skip larger bytes: they would make the first symbols more likely.
 	const most = 256 / len(symbols) * len(symbols)
 	answer := make([]byte, 0, pictureLength)
 	var drawn [4 * pictureLength]byte
@@ -48,9 +48,8 @@ func drawSymbols(random io.Reader) (string, error) {
 	}
 }
 
-// typed is the answer as it was meant: in capitals, without the spaces that
-// people put between symbols, and in ASCII also where an input method for
-// Chinese has typed full-width forms.
+// typed normalizes an answer: capitals, no spaces between symbols, and ASCII
+// instead of the full-width forms of Chinese input methods.
 func typed(answer string) string {
 	return strings.Map(func(r rune) rune {
 		if r >= '！' && r <= '～' {

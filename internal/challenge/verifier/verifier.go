@@ -1,12 +1,11 @@
-// Package verifier asks a shop's own server whether an answer to a challenge
-// was right.
+// Package verifier is the client of a shop's own server that checks answers to
+// challenges.
 //
 // The server gets a POST with a JSON object (challenge_id, answer, buyer,
-// product_id, addr) and in X-Signature the hex HMAC-SHA256 of that body under
-// the secret it shares with the engine. It answers 200 with {"ok":true} or
-// {"ok":false}; anything else means that it has not said. It may be asked about
-// the same answer again, when an answer of its own got lost, and should then say
-// the same.
+// product_id, addr). X-Signature is the hex HMAC-SHA256 of the body under the
+// shared secret. The server answers 200 with {"ok":true} or {"ok":false};
+// everything else counts as no verdict. If its answer got lost, the engine may send
+// the same request again, and the server should give the same verdict.
 package verifier
 
 import (
@@ -27,18 +26,18 @@ import (
 )
 
 const (
-	// Deadline is how long the server may take; a shopper waits that long.
+	// Deadline is the timeout of a call. A shopper waits that long.
 	Deadline = 2 * time.Second
 	// SignatureHeader carries the body's signature.
 	SignatureHeader = "X-Signature"
-	// maxReplyBytes has room for {"ok":true} and what a shop may add.
+	// maxReplyBytes has room for {"ok":true} and further members.
 	maxReplyBytes = 4 << 10
 	// maxConns and maxIdleConns bound connections to the server.
 	maxConns     = 64
 	maxIdleConns = 16
 )
 
-// Client asks one server. It is safe for concurrent use.
+// Client calls one server. It is safe for concurrent use.
 type Client struct {
 	address string
 	secret  []byte
@@ -53,12 +52,12 @@ func New(address string, secret []byte) *Client {
 			Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true,
 			MaxConnsPerHost: maxConns, MaxIdleConnsPerHost: maxIdleConns, IdleConnTimeout: time.Minute,
 		},
-		// A redirect would carry the signed answer to whoever it names.
+		// A redirect would send the signed answer to another server.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
 
-// Verify says what the server said. An error means that it has not.
+// Verify returns the verdict of the server. An error means that it gave none.
 func (c *Client) Verify(ctx context.Context, q challenge.Question) (bool, error) {
 	question := struct {
 		ChallengeID string `json:"challenge_id"`
@@ -91,14 +90,14 @@ func (c *Client) post(ctx context.Context, body []byte) (bool, error) {
 	res, err := c.http.Do(req)
 	var sent *url.Error
 	if errors.As(err, &sent) {
-		err = sent.Err // without the address, which may hold a key
+		err = sent.Err // without the URL, which may hold a key
 	}
 	if err != nil {
 		return false, err
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK {
-		return false, fmt.Errorf("status %d", res.StatusCode) // the body of 101 has no end and no deadline
+		return false, fmt.Errorf("status %d", res.StatusCode) // the body of a 101 has no end and no deadline
 	}
 	reply, err := io.ReadAll(io.LimitReader(res.Body, maxReplyBytes+1))
 	if err != nil {
@@ -119,7 +118,7 @@ func (c *Client) post(ctx context.Context, body []byte) (bool, error) {
 	return *said.OK, nil
 }
 
-// Signature is what SignatureHeader says of a body.
+// Signature returns the value of SignatureHeader for a body.
 func Signature(secret, body []byte) string {
 	mac := hmac.New(sha256.New, secret)
 	mac.Write(body) // a hash never returns an error
