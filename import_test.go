@@ -218,7 +218,7 @@ func TestImportRules(t *testing.T) {
 		{in + "order", in + "shopapi", false},
 		{in + "admission", in + "adminapi", false},
 		{in + "purchase", in + "app", false},
-		{in + "purchasetoken", in + "keyring", true},
+		{in + "recovery", in + "sale", true},
 		{in + "metrics", in + "shopapi", false},
 		{in + "shopapi", in + "order", true},
 		{in + "shopapi", in + "adminapi", false},

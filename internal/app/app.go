@@ -148,7 +148,11 @@ func (a *App) Run(ctx context.Context) error {
 		a.log.Warn("instructions not read from the ledger", "error", err)
 	}
 	if a.has(RoleShop) {
-		a.parts.checkBefore(ctx)
+		// Before the first purchase. A part that is away does not keep the shop from
+		// opening: the next look says what it cannot say now.
+		if err := a.parts.witness.CheckWitness(ctx); err != nil {
+			a.log.Warn("witness not checked before the start", "error", err)
+		}
 		a.parts.replayJournal(ctx)
 	}
 	a.startLoops(loops)
@@ -176,7 +180,7 @@ func (a *App) Run(ctx context.Context) error {
 		drained = a.drain()
 		left -= time.Since(began)
 	case died = <-a.broken:
-	case err := <-a.parts.lostLedger():
+	case err := <-a.parts.sole.Lost():
 		a.log.Error("stopping: another ledger sells for this database", "error", err)
 		return errors.Join(err, a.stop(stopDeadline))
 	}

@@ -20,7 +20,7 @@ func (p *parts) buildChallenge(door *admission.Doorkeeper) (_ *challenge.Issuer,
 	}
 	cfg := &p.cfg.Challenge
 	opt := challenge.Options{
-		Kind: challenge.Kind(cfg.Kind), Secrets: p.cfg.Token.Secrets(), Tokens: door.Tokens, Spent: p.book.spent, Lead: p.cfg.Token.Lead,
+		Kind: challenge.Kind(cfg.Kind), Secrets: p.cfg.Token.Secrets(), Tokens: door.Tokens, Spent: p.onetime, Lead: p.cfg.Token.Lead,
 		PowBits: cfg.PowBits, CalmPerSecond: cfg.PowCalmPerSecond, CalmPerAddr: cfg.PowCalmPerIPPerMinute, PerBuyerPerMinute: cfg.PerBuyerPerMinute,
 		Forges:    func(addr netip.Addr, now time.Time) bool { return door.ByForger.Spent(admission.AddrKey(addr), now) },
 		WidgetURL: cfg.WidgetURL, Random: rand.Reader,

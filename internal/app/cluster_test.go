@@ -115,7 +115,7 @@ func TestAMasterThatStaysAwayHindersNeitherStartNorCount(t *testing.T) {
 			t.Errorf("%s: the count of a product on another master: %+v, %v", name, report, err)
 		}
 		began := time.Now()
-		rig.Must(t, p.remember(t.Context()))
+		rig.Must(t, p.buyersRead.ReadAll(t.Context()))
 		if took := time.Since(began); took > 15*time.Second {
 			t.Errorf("%s: the buyers were read for %v", name, took)
 		}
@@ -123,12 +123,12 @@ func TestAMasterThatStaysAwayHindersNeitherStartNorCount(t *testing.T) {
 		if !p.memory.MayHoldIn(gone, "zoe") || p.memory.MayHoldIn(alive, "zoe") {
 			t.Errorf("%s: the silent group is doubted: %v, the other: %v", name, p.memory.MayHoldIn(gone, "zoe"), p.memory.MayHoldIn(alive, "zoe"))
 		}
-		if raised, ok := p.signals.troubles.take(); ok {
-			t.Errorf("%s: raised %+v", name, raised)
+		if waiting := p.requests.Waiting(); len(waiting) != 0 {
+			t.Errorf("%s: a recovery of %v was asked for", name, waiting)
 		}
 		c.back()
 		rig.Until(t, "the silent group is read", func() bool {
-			return p.rememberGroups(t.Context(), p.memory.InDoubt) == nil
+			return p.buyersRead.Read(t.Context(), p.memory.InDoubt) == nil
 		})
 		if p.memory.MayHoldIn(gone, "zoe") {
 			t.Errorf("%s: the group is doubted after its master's return", name)

@@ -2,7 +2,6 @@ package app
 
 import (
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,11 +12,10 @@ import (
 	"seckill/test/server"
 )
 
-// raised is what an alerter counts and logs.
+// raised is the log of an instance.
 type raised struct {
-	mu    sync.Mutex
-	kinds []alert.Kind
-	log   strings.Builder
+	mu  sync.Mutex
+	log strings.Builder
 }
 
 func (r *raised) Write(line []byte) (int, error) {
@@ -32,26 +30,14 @@ func (r *raised) text() string {
 	return r.log.String()
 }
 
-func (r *raised) count(kind alert.Kind) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.kinds = append(r.kinds, kind)
-}
-
-func (r *raised) all() []alert.Kind {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.kinds)
-}
-
 // A backup of the store that is older than a loss of Redis: by its streams,
 // which began anew, nobody could tell who is older.
 func TestAStoreBehindItsLedgersEpochIsAlerted(t *testing.T) {
 	t.Parallel()
 	var told raised
-	a := started(t, onRedis(t, server.Redis(t, server.RedisOptions{})), func(p *parts) {
-		p.alerter = alert.New("", slog.New(slog.NewTextHandler(&told, nil)), told.count)
-	})
+	a, err := New(onRedis(t, server.Redis(t, server.RedisOptions{})), Options{Logger: slog.New(slog.NewTextHandler(&told, nil))})
+	rig.Must(t, err)
+	runs(t, a)
 	a.parts.opens(t)
 	p, err := a.parts.store.Product(t.Context(), 1)
 	rig.Must(t, err)
@@ -63,7 +49,8 @@ func TestAStoreBehindItsLedgersEpochIsAlerted(t *testing.T) {
 		return err == nil && epoch == p.Epoch
 	})
 	rig.Until(t, "the store goes above it", func() bool { return a.parts.catalog.Find(1).Terms().Epoch == p.Epoch+1 })
-	if got := told.all(); !slices.Equal(got, []alert.Kind{alert.StoreOlder}) || !strings.Contains(told.text(), "the ledger is of epoch 3, the store has opened 1;") {
-		t.Errorf("raised %v: %s", got, told.text())
+	text := told.text()
+	if strings.Count(text, `msg="alert: `) != 1 || !strings.Contains(text, alert.StoreOlder.Text+": the ledger is of epoch 3, the store has opened 1;") {
+		t.Errorf("raised %s", text)
 	}
 }

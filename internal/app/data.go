@@ -16,10 +16,10 @@ import (
 	"seckill/internal/ledger/ledgermem"
 	"seckill/internal/ledger/ledgerredis"
 	"seckill/internal/metrics"
-	"seckill/internal/onetime"
 	"seckill/internal/onetime/onetimemem"
 	"seckill/internal/onetime/onetimeredis"
-	"seckill/internal/queue"
+	"seckill/internal/sale"
+	"seckill/internal/shopapi"
 	"seckill/internal/store/storesql"
 )
 
@@ -30,33 +30,12 @@ const (
 	reachPause    = 500 * time.Millisecond
 )
 
-// book is a ledger with the sides of it that the port does not have: they
-// belong to the adapter.
-type book struct {
-	ledger ledger.Ledger
-	queue  queue.Queue
-	ping   func(ctx context.Context) error
-	close  func(ctx context.Context) error
-	// spent is where the ledger is, so that instances which share one share it.
-	spent onetime.Register
-	// eachBuyer visits whom the ledger remembers of the groups. One that cannot
-	// be read, as the ledger is damaged or a part of it away, is told, and the
-	// others are visited.
-	eachBuyer func(ctx context.Context, groups []ledgerredis.Group, visit func(group uint32, buyer string), unread func(group uint32, err error)) error
-	// fence puts a barrier behind what a shared ledger has told instances, and says
-	// in how many places, and whether some of it may never be heard; nil where
-	// there is nobody to tell.
-	fence func(ctx context.Context, barrier uint64) (places int, anew bool, err error)
-	// journal is the size of the embedded journal; nil where there is none.
-	journal func() (rows, bytes int64)
-	// outbox is the state of the streams; nil where there are none.
-	outbox func(ctx context.Context) (metrics.Outbox, error)
-	// workers counts those of all instances that are alive; nil where there are no
-	// other instances.
-	workers func(ctx context.Context) (int, error)
-	// settings looks whether a shared ledger still keeps what it is told; nil
-	// where nobody could change that.
-	settings func(ctx context.Context) error
+// baseLedger is what both ledgers have beside the port.
+type baseLedger interface {
+	ledger.Ledger
+	sale.BuyerLedger
+	shopapi.Pinger
+	Shutdown(ctx context.Context) error
 }
 
 // openData opens store and ledger.
@@ -77,21 +56,24 @@ func (p *parts) openData(ctx context.Context, opt Options) error {
 		return err
 	}
 	if p.cfg.SharedStore() { // SQLite serves one process, and says so itself
-		if err := p.holdLedger(ctx, opened); err != nil {
+		holder := "memory " + p.name
+		if p.cfg.SharedLedger() {
+			holder = background.SharedHolder
+		}
+		if p.sole, err = background.HoldSoleLedger(ctx, opened, holder, p.log, p.metrics); err != nil {
 			return err
 		}
 	}
 	switch p.cfg.Ledger.Kind {
 	case config.LedgerRedis:
-		p.book, err = p.openRedis(ctx)
+		err = p.openRedis(ctx)
 	default:
-		p.book, err = p.openMemory(ctx)
+		err = p.openMemory(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("open the ledger: %w", err)
 	}
-	p.ledger, p.queue = p.book.ledger, p.book.queue
-	p.storeProbe, p.ledgerProbe = newProbe(p.store.Ping), newProbe(p.book.ping)
+	p.ledger = p.base
 	return nil
 }
 
@@ -180,27 +162,13 @@ func settled(err error) bool {
 }
 
 // openMemory opens the embedded ledger.
-func (p *parts) openMemory(ctx context.Context) (book, error) {
+func (p *parts) openMemory(ctx context.Context) error {
 	opened, err := ledgermem.Open(ctx, filepath.Join(p.cfg.DataDir, "journal.db"), ledgermem.Options{
 		Logger: p.log, OnCommit: p.metrics.Commit,
 	})
 	if err != nil {
-		return book{}, err
+		return err
 	}
-	return book{
-		ledger: opened, queue: opened.Queue(), ping: opened.Ping, close: opened.Shutdown,
-		spent: onetimemem.New(p.now),
-		eachBuyer: func(ctx context.Context, groups []ledgerredis.Group, visit func(group uint32, buyer string), _ func(uint32, error)) error {
-			wanted := make(map[uint32]bool, len(groups))
-			for _, g := range groups {
-				wanted[g.ID] = true
-			}
-			return opened.EachBuyer(ctx, func(group uint32, buyer string) {
-				if wanted[group] {
-					visit(group, buyer)
-				}
-			})
-		},
-		journal: opened.JournalSize,
-	}, nil
+	p.base, p.embedded, p.queue, p.onetime = opened, opened, opened.Queue(), onetimemem.New(p.now)
+	return nil
 }

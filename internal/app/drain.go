@@ -1,7 +1,6 @@
 package app
 
 import (
-	"errors"
 	"fmt"
 	"time"
 )
@@ -14,8 +13,6 @@ const (
 	lingerTime = 750 * time.Millisecond
 	lingerPoll = 10 * time.Millisecond
 )
-
-var errStopping = errors.New("the process is stopping")
 
 // drain lets proxies turn away from the shop before it stops, in two parts:
 //
@@ -34,7 +31,7 @@ func (a *App) drain() error {
 	if a.shopListener == nil || total == 0 {
 		return nil
 	}
-	a.parts.stopping.Store(true)
+	a.parts.readiness.Stop()
 	linger := min(total, lingerTime)
 	<-time.After(total - linger)
 	if err := a.shopListener.Close(); err != nil {
@@ -57,12 +54,4 @@ func (a *App) awaitConnections(most time.Duration) {
 		case <-poll.C:
 		}
 	}
-}
-
-// checkRunning fails while the process stops.
-func (p *parts) checkRunning() error {
-	if p.stopping.Load() {
-		return errStopping
-	}
-	return nil
 }

@@ -4,26 +4,12 @@ import (
 	"context"
 	"time"
 
-	"seckill"
-	"seckill/internal/api"
 	"seckill/internal/background"
-	"seckill/internal/config"
-	"seckill/internal/ledger"
 	"seckill/internal/ledger/transfer"
 	"seckill/internal/metrics"
 	"seckill/internal/order"
 	"seckill/internal/sale"
 	"seckill/internal/worker"
-)
-
-// Duties that others wake, by the names that instances call them.
-const (
-	dutyKeep      = "keep"
-	dutyInstruct  = "instruct"
-	dutyPromise   = "promise"
-	dutyRelease   = "release"
-	dutyRefund    = "refund"
-	dutyReconcile = "reconcile"
 )
 
 // How often the duties look by themselves; most are woken earlier.
@@ -43,7 +29,7 @@ const (
 	settingsEvery  = 10 * time.Second
 	witnessEvery   = time.Second
 	paceEvery      = time.Second
-	reconcileFirst = 30 * time.Second // a crowd may be waiting for a restart to end
+	witnessTimeout = 5 * time.Second
 	reconcileLook  = 10 * time.Second // for ends whose signal was lost
 	roundTimeout   = 30 * time.Second
 	stockPerRound  = 100
@@ -56,28 +42,25 @@ const (
 func (a *App) startLoops(ctx context.Context) {
 	p := a.parts
 	a.goLoop(func() { p.alerter.Run(ctx) })
-	a.goLoop(func() { p.signals.troubles.watch(ctx, p.seeTo) })
+	a.goLoop(func() { p.supervisor.Run(ctx) })
 	if a.has(RoleShop) {
 		a.goLoop(func() { p.watch.Run(ctx) })
 		a.goLoop(func() { p.returns.Run(ctx) })
 	}
-	if a.has(RoleWorker) {
-		p.countPlan = p.newCountPlan() // the board tells it of a restart
-	}
-	p.runBoard(ctx, a.goLoop)
+	p.notifier.Run(ctx, a.goLoop)
 	loops := []*background.Loop{
 		{Name: "catalog", Every: sale.CatalogEvery, First: sale.CatalogEvery, Timeout: 5 * time.Second, StopsSoon: true, Round: p.catalog.Refresh},
 		{Name: "clock", Every: clockEvery, First: clockEvery, Timeout: 5 * time.Second, StopsSoon: true, Round: p.clock.Sync},
-		{Name: "heartbeat", Every: beatEvery, Timeout: 5 * time.Second, Round: p.beat},
-		{Name: "tidy", Every: tidyEvery, Timeout: 5 * time.Second, Round: p.tidy},
-		{Name: dutyInstruct, Every: instructEvery, Timeout: roundTimeout, StopsSoon: true, Round: p.lifecycle.CarryInstructions},
-		{Name: dutyPromise, Every: promiseEvery, Timeout: roundTimeout, Round: p.promises.Round},
+		{Name: "heartbeat", Every: beatEvery, Timeout: 5 * time.Second, Round: p.heartbeat.Round},
+		{Name: "tidy", Every: tidyEvery, Timeout: 5 * time.Second, Round: p.janitor.Round},
+		{Name: background.DutyInstruct, Every: instructEvery, Timeout: roundTimeout, StopsSoon: true, Round: p.lifecycle.CarryInstructions},
+		{Name: background.DutyPromise, Every: promiseEvery, Timeout: roundTimeout, Round: p.promises.Round},
 	}
-	if p.book.settings != nil {
+	if p.redis != nil {
 		loops = append(loops, &background.Loop{Name: "settings", Every: settingsEvery, Timeout: 5 * time.Second, Round: p.checkSettings})
 	}
 	if p.cfg.SharedLedger() && a.has(RoleShop) {
-		loops = append(loops, &background.Loop{Name: "witness", Every: witnessEvery, Timeout: witnessTimeout, Round: p.checkWitness})
+		loops = append(loops, &background.Loop{Name: "witness", Every: witnessEvery, Timeout: witnessTimeout, Round: p.witness.CheckWitness})
 	}
 	if p.keys != nil && a.has(RoleShop) {
 		loops = append(loops, p.keysDuty())
@@ -86,9 +69,9 @@ func (a *App) startLoops(ctx context.Context) {
 		loops = append(loops, p.takeoverDuties()...)
 	}
 	if a.has(RoleWorker) {
-		loops = append(loops, p.once(p.duties())...)
+		loops = append(loops, p.once(p.workerDuties())...)
 		loops = append(loops, p.once(p.sinkDuties())...)
-		if p.book.workers != nil && p.cfg.Worker.RatePerSecond > 0 {
+		if p.redis != nil && p.cfg.Worker.RatePerSecond > 0 {
 			loops = append(loops, &background.Loop{Name: "pace", Every: paceEvery, Timeout: paceEvery, Round: p.shareRate})
 		}
 		a.goLoop(func() { p.workers.Run(ctx) })
@@ -103,7 +86,7 @@ func (a *App) startLoops(ctx context.Context) {
 		loop.Logger, loop.OnRound = p.log, p.metrics.Duty
 		p.metrics.ExpectDuty(loop.Name)
 		loop.Ready()
-		p.signals.bind(loop)
+		p.duties.Bind(loop)
 		a.goLoop(func() { loop.Run(ctx) })
 	}
 }
@@ -122,33 +105,10 @@ func (p *parts) once(loops []*background.Loop) []*background.Loop {
 	return loops
 }
 
-// tidy gives up what this instance keeps for sales that are over: who ended
-// them, or announced their end, may have been another.
-func (p *parts) tidy(context.Context) error {
-	known, selling := make(map[uint32]bool), make(map[uint32]bool)
-	now := p.clock.Now()
-	for _, s := range p.catalog.All() {
-		t := s.Terms()
-		known[t.Group] = true
-		if t.Window(now) != seckill.CodeEnded {
-			selling[t.Group] = true
-		} else {
-			p.stage.Retire(s)
-		}
-	}
-	for _, group := range p.memory.Groups() {
-		if known[group] && !selling[group] {
-			p.memory.Forget(group)
-		}
-	}
-	p.rebuilds.tidy(time.Now())
-	return nil
-}
-
 // shareRate divides worker.rate_per_second among the workers of all instances.
 // While they cannot be counted, the last number stands.
 func (p *parts) shareRate(ctx context.Context) error {
-	workers, err := p.book.workers(ctx)
+	workers, err := p.redis.Workers(ctx)
 	if err != nil {
 		return err
 	}
@@ -158,8 +118,8 @@ func (p *parts) shareRate(ctx context.Context) error {
 	return nil
 }
 
-// duties are the background duties of the worker role.
-func (p *parts) duties() []*background.Loop {
+// workerDuties are the background duties of the worker role.
+func (p *parts) workerDuties() []*background.Loop {
 	expirer := &order.Expirer{
 		Store: p.store, WarnLead: p.cfg.Order.ExpireAfter / warnShare, OnExpired: p.expired(metrics.ExpiredByScan),
 	}
@@ -167,73 +127,20 @@ func (p *parts) duties() []*background.Loop {
 		if s := p.catalog.Find(product); s != nil {
 			s.ClearSoldOut()
 		}
-	}, OnTrouble: p.signals.raise}
+	}, OnTrouble: p.requests.RequestRecovery}
 	refunder := &order.Refunder{Store: p.store, Providers: p.providers, OnAlert: p.alerter.Raise}
-	finisher := &transfer.Finisher{Mover: p.mover, Products: p.recentTerms}
+	finisher := &transfer.Finisher{Mover: p.mover, Products: p.lifecycle.RecentTerms}
 	retrier := worker.NewRetrier(p.workers[0])
 	return []*background.Loop{
-		{Name: dutyKeep, Every: keepEvery, Next: p.keeper.Next, Timeout: roundTimeout, Round: p.keeper.Round},
-		{Name: dutyRelease, Every: releaseEvery, Timeout: roundTimeout, Round: releaser.Round},
-		{Name: dutyRefund, Every: refundEvery, Timeout: roundTimeout, Round: refunder.Round},
+		{Name: background.DutyKeep, Every: keepEvery, Next: p.keeper.Next, Timeout: roundTimeout, Round: p.keeper.Round},
+		{Name: background.DutyRelease, Every: releaseEvery, Timeout: roundTimeout, Round: releaser.Round},
+		{Name: background.DutyRefund, Every: refundEvery, Timeout: roundTimeout, Round: refunder.Round},
 		{Name: "expire", Every: expireEvery, Timeout: roundTimeout, Round: expirer.Round},
 		{Name: "climb", Every: climbEvery, Timeout: roundTimeout, Round: retrier.Round},
 		{Name: "stock", Every: stockEvery, Timeout: roundTimeout, Round: func(ctx context.Context) error {
 			return p.lifecycle.FinishStockChanges(ctx, stockPerRound)
 		}},
 		{Name: "finish", Every: finishEvery, Timeout: roundTimeout, Round: finisher.Round},
-		{Name: dutyReconcile, Every: reconcileLook, First: reconcileLook, Timeout: 10 * time.Minute, Round: p.countPlan.round},
+		{Name: background.DutyReconcile, Every: reconcileLook, First: reconcileLook, Timeout: 10 * time.Minute, Round: p.counts.Round},
 	}
-}
-
-// newCounter is what counts sales.
-func (p *parts) newCountPlan() *countPlan {
-	return &countPlan{
-		uncounted: p.store.UncountedEnds, recent: p.recentSales, now: time.Now,
-		every: p.cfg.Reconcile.Every, next: time.Now().Add(min(p.cfg.Reconcile.Every, reconcileFirst)),
-		count: func(ctx context.Context, product uint32) (bool, error) {
-			report, err := p.count(ctx, product)
-			if seckill.CodeNotFound.In(err) {
-				return true, nil // it was deleted meanwhile
-			}
-			return report.Balanced != nil, err
-		},
-	}
-}
-
-// count is the regular count of a sale. A ledger that does not add up is always
-// rebuilt; rows of the store are mended if the operator allows it.
-func (p *parts) count(ctx context.Context, product uint32) (api.Report, error) {
-	if p.cfg.Reconcile.Repair == config.RepairSafe {
-		return p.reconciler.Run(ctx, product, true, "system")
-	}
-	return p.reconciler.Rebuild(ctx, product, "system")
-}
-
-// beat tells the ledger what every lane of an open sale has heard. A lane that
-// it finishes is dropped, and beats no more. What a part of the ledger answered
-// counts, whatever another part did not.
-func (p *parts) beat(ctx context.Context) error {
-	beats := append(p.stage.Beats(), p.lanes.Beats(p.onSale)...)
-	if p.cfg.SharedLedger() {
-		beats = append(beats, p.silences.Beats()...)
-	}
-	if len(beats) == 0 {
-		return nil
-	}
-	outcomes, err := p.ledger.Heartbeat(ctx, beats)
-	p.silences.Heard(beats, outcomes)
-	p.stage.Heard(beats, outcomes)
-	p.lanes.Heard(beats, outcomes)
-	for i, outcome := range outcomes {
-		if outcome == ledger.OutcomeLost {
-			p.signals.raise(beats[i].Shard.Product, ledger.ErrLost)
-		}
-	}
-	return err
-}
-
-// onSale reports whether a product's sale has not ended.
-func (p *parts) onSale(product uint32) bool {
-	s := p.catalog.Find(product)
-	return s != nil && s.Terms().Window(p.clock.Now()) != seckill.CodeEnded
 }

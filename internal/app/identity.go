@@ -45,7 +45,7 @@ func (p *parts) login(door *admission.Doorkeeper) *shopapi.Login {
 		// The register reckons by the ledger's clock, which may be another than the
 		// one that the code was judged by: what both share is how long it lasts.
 		Spend: func(ctx context.Context, id string, life time.Duration) (bool, error) {
-			return p.book.spent.Spend(ctx, id, p.now().Add(life))
+			return p.onetime.Spend(ctx, id, p.now().Add(life))
 		},
 		Sign: p.signer.Sign, Now: fault.Now, Life: p.cfg.Page.LoginTTL,
 	}

@@ -17,7 +17,8 @@ const (
 	journalDir = "promises"
 	// replayTimeout bounds how long a start asks for what the journal holds before
 	// it sells. A million promises take about 10 s; the rounds ask for the rest.
-	replayTimeout = 20 * time.Second
+	replayTimeout  = 20 * time.Second
+	journalRefresh = 5 * time.Second
 )
 
 // openJournal opens the journal of promises. An instance that sells nothing
@@ -87,9 +88,9 @@ func (p *parts) promisesMissing(ctx context.Context, product uint32, epoch uint6
 	if err := p.store.BeginRebuild(ctx, product, epoch); err != nil {
 		return err
 	}
-	p.changed(product)
-	p.signals.raise(product, errJournaled)
-	refreshing, cancel := context.WithTimeout(context.WithoutCancel(ctx), refreshTimeout)
+	p.notifier.ProductChanged(product)
+	p.requests.RequestRecovery(product, errJournaled)
+	refreshing, cancel := context.WithTimeout(context.WithoutCancel(ctx), journalRefresh)
 	defer cancel()
 	return p.catalog.Refresh(refreshing)
 }

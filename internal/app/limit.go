@@ -9,7 +9,7 @@ import (
 )
 
 // buildLimits gives the gates and the other routes their limits, which the
-// shops that are alive divide among them (shareLimits). Only shops count: nobody
+// shops that are alive divide among them (Membership). Only shops count: nobody
 // asks the others.
 func (p *parts) buildLimits(door *admission.Doorkeeper, shop *shopapi.Options) (err error) {
 	c := &p.cfg.Limit
@@ -28,30 +28,16 @@ func (p *parts) buildLimits(door *admission.Doorkeeper, shop *shopapi.Options) (
 		if *limit.into, err = admission.New(admission.Options{PerSecond: float64(limit.rate)}); err != nil {
 			return fmt.Errorf("limit %s: %w", limit.name, err)
 		}
-		p.limits = append(p.limits, *limit.into)
+		p.membership.Divide(*limit.into)
 	}
 	// It spares this machine, and is not divided.
 	if door.ByForger, err = admission.New(admission.Options{PerSecond: admission.ForgedPerSecond}); err != nil {
 		return fmt.Errorf("limit forged tokens: %w", err)
 	}
-	p.limits = append(p.limits, shop.Challenges)
-	for _, l := range p.limits { // shops were counted when this one took its lease
-		l.Share(int(p.shops.Load()))
-	}
+	p.membership.Divide(shop.Challenges)
 	if p.isShop {
-		p.metrics.Shops(p.shops.Load)
+		p.metrics.Shops(p.membership.Shops)
 	}
 	shop.Proxies, err = admission.NewProxies(p.cfg.Shop.TrustedProxies)
 	return err
-}
-
-// shareLimits divides the limits among so many shops, this one included.
-func (p *parts) shareLimits(shops int) {
-	if p.shops.Swap(int64(shops)) == int64(shops) {
-		return
-	}
-	p.log.Info("shops share the rate limits", "shops", shops)
-	for _, l := range p.limits {
-		l.Share(shops)
-	}
 }

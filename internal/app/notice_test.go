@@ -4,22 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"seckill"
 	"seckill/internal/client/redisclient"
 	"seckill/internal/config"
-	"seckill/internal/notify"
 	"seckill/internal/notify/notifyredis"
-	"seckill/internal/sale"
 	"seckill/test/rig"
 	"seckill/test/server"
-	"seckill/test/virtual"
 )
 
 // started runs an instance until the test ends.
@@ -78,7 +73,7 @@ func TestTheBuyerOfTheLastUnitIsNotToldSoldOutElsewhere(t *testing.T) {
 	proxy := server.Proxy(t, redis.Addr())
 	first := started(t, cfg, func(*parts) {})
 	second := started(t, cfg, func(p *parts) { // it listens by the proxy, and asks the ledger as ever
-		p.board = notifyredis.New(notifyredis.Options{
+		p.notifier.Board = notifyredis.New(notifyredis.Options{
 			Place: redisclient.Place{Addrs: []string{proxy.Addr()}}, Prefix: p.redisKeys(), Name: p.name, Logger: p.log,
 		})
 	})
@@ -119,118 +114,5 @@ func TestTheBuyerOfTheLastUnitIsNotToldSoldOutElsewhere(t *testing.T) {
 	}
 	if got := second.claims(t, "last", "cart"); got != order {
 		t.Errorf("past the flag the buyer was answered %s, want %s", got, order)
-	}
-}
-
-// catalogue is a source of products.
-type catalogue []seckill.Product
-
-func (catalogue) Product(context.Context, uint32) (seckill.Product, error) {
-	return seckill.Product{}, seckill.Errorf(seckill.CodeNotFound, "no such product")
-}
-
-func (c catalogue) CurrentProducts(context.Context) ([]seckill.Product, error) { return c, nil }
-
-// listeners is an instance that has others beside it, with three products: one
-// that the ledger sells, one that the store has taken over, and a direct one.
-func listeners(t *testing.T, publish func(barrier uint64)) (p *parts, async, taken, direct *sale.Sale) {
-	t.Helper()
-	p = &parts{
-		log: slog.New(slog.DiscardHandler), hearing: newHearing(), memory: sale.NewMemory(), board: notify.NoBoard{}, clock: sale.NewClock(nil, nil),
-	}
-	p.book.fence = func(_ context.Context, barrier uint64) (int, bool, error) { publish(barrier); return 1, false, nil }
-	p.catalog = sale.NewCatalog(catalogue{
-		{ID: 1, Strategy: seckill.StrategyAsync}, {ID: 2, Strategy: seckill.StrategyAsync, Seller: seckill.SellerStore, StoreOpen: true}, {ID: 3, Strategy: seckill.StrategyDirect},
-	})
-	p.hearing.fence = p.newFence()
-	p.catalog.Peers = peers{p}
-	rig.Must(t, p.catalog.Refresh(t.Context()))
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan struct{})
-	go func() {
-		defer close(ended)
-		p.hearing.fence.Run(ctx)
-	}()
-	t.Cleanup(func() { stop(); <-ended })
-	return p, p.catalog.Find(1), p.catalog.Find(2), p.catalog.Find(3)
-}
-
-// The flag of what the ledger sells waits for its notes. What the store sells the
-// gate asks the store for.
-func TestWhatAFlagWaitsFor(t *testing.T) {
-	const hop = time.Millisecond // of a barrier, to the board and back
-	virtual.Test(t, func(t *testing.T) {
-		var p *parts
-		p, async, taken, direct := listeners(t, func(barrier uint64) {
-			virtual.Sleep(hop)
-			p.hear(notify.Notice{Kind: notify.Fenced, Barrier: barrier})
-		})
-		p.joined()
-		wait := func(d time.Duration) { <-time.After(d); synctest.Wait() }
-		flags := func(want ...bool) {
-			t.Helper()
-			for i, s := range []*sale.Sale{async, taken, direct} {
-				if s.SoldOut() != want[i] {
-					t.Errorf("product %d is sold out: %t", s.ID, !want[i])
-				}
-			}
-		}
-		barrier := func() {
-			for _, s := range []*sale.Sale{async, taken, direct} {
-				s.RaiseSoldOut(time.Now())
-			}
-		}
-		barrier()
-		flags(false, true, true)
-		wait(hop)
-		flags(true, true, true)
-		wait(2 * time.Second)
-		flags(false, false, false)
-	})
-}
-
-// While nothing is heard everybody counts as known, and a flag turns away
-// nobody. It must not stand when they no longer do.
-func TestAFlagThatWasRaisedUnheardFallsWhenTheBoardIsJoined(t *testing.T) {
-	virtual.Test(t, func(t *testing.T) {
-		p, on, _, _ := listeners(t, func(uint64) {}) // no barrier comes back
-		asked := time.Now()
-		on.RaiseSoldOut(asked)
-		if !on.SoldOut() {
-			t.Error("not raised at once while nothing is heard")
-		}
-		<-time.After(time.Millisecond)
-		p.joined()
-		if on.SoldOut() {
-			t.Error("the flag stands past the joining")
-		}
-		p.parted()
-		on.RaiseSoldOut(asked)
-		if on.SoldOut() {
-			t.Error("raised by a proof from before the joining")
-		}
-		p.joined()
-		on.RaiseSoldOut(time.Now())
-		<-time.After(5 * time.Second)
-		synctest.Wait()
-		if on.SoldOut() {
-			t.Error("raised though no barrier was heard")
-		}
-	})
-}
-
-// Notes that a dead master took with it are made up for by the ledger: until it
-// was read again, everybody may have bought.
-func TestNotesThatAreLostHaveTheBuyersReadAgain(t *testing.T) {
-	p := &parts{hearing: newHearing(), memory: sale.NewMemory()}
-	for _, anew := range []bool{false, true} {
-		p.book.fence = func(context.Context, uint64) (int, bool, error) { return 3, anew, nil }
-		doubts := p.memory.Doubts()
-		if places, err := p.publishBarrier(t.Context(), 1); err != nil || places != 3 {
-			t.Errorf("published in %d places: %v", places, err)
-		}
-		if doubted, asked := p.memory.Doubts() > doubts, len(p.hearing.rescan) > 0; doubted != anew || asked != anew {
-			t.Errorf("lost %v: doubted %v, to be read %v", anew, doubted, asked)
-		}
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"sync/atomic"
 	"time"
 
 	"seckill"
@@ -20,29 +19,27 @@ import (
 	"seckill/internal/alert"
 	"seckill/internal/api"
 	"seckill/internal/auth"
-
+	"seckill/internal/background"
+	"seckill/internal/carrier/relay"
 	"seckill/internal/config"
 	"seckill/internal/fault"
 	"seckill/internal/ledger"
-
+	"seckill/internal/ledger/ledgermem"
+	"seckill/internal/ledger/ledgerredis"
+	"seckill/internal/ledger/transfer"
 	"seckill/internal/metrics"
 	"seckill/internal/notify"
+	"seckill/internal/onetime"
 	"seckill/internal/order"
-
-	"seckill/internal/carrier/relay"
 	"seckill/internal/payment"
 	"seckill/internal/payment/paysandbox"
 	"seckill/internal/purchase"
 	"seckill/internal/queue"
 	"seckill/internal/reconcile"
 	"seckill/internal/recovery"
-
 	"seckill/internal/sale"
 	"seckill/internal/shopapi"
-
-	"seckill/internal/ledger/transfer"
 	"seckill/internal/store"
-
 	"seckill/internal/worker"
 	"seckill/web"
 )
@@ -64,22 +61,21 @@ type parts struct {
 	storeID string
 	// sole keeps other ledgers off the store; nil with one that no other process
 	// can open.
-	sole *soleLedger
-	// stopping is set while the shop drains.
-	stopping atomic.Bool
-	isShop   bool // it has the shop's role
-	// shops is how many of them are alive, among which limits are divided.
-	shops  atomic.Int64
-	limits []interface{ Share(shops int) }
+	sole   *background.SoleLedger
+	isShop bool // it has the shop's role
 	board  notify.Board
-	book   book // the ledger's other sides
-	// ledger and queue are the book's, kept apart so that a test can stand
-	// between.
-	ledger ledger.Ledger
-	queue  queue.Queue
-	// storeProbe and ledgerProbe are how they are, for all who ask the shop's
-	// /readyz.
-	storeProbe, ledgerProbe *probe
+	base   baseLedger // the ledger as its adapter has it
+	// One of them is the base, the other is nil.
+	embedded *ledgermem.Ledger
+	redis    *ledgerredis.Ledger
+	// durability is what the settings of Redis could lose when it was last logged.
+	durability *ledgerredis.Durability
+	// ledger is the base, and queue its outbox: a test can stand between.
+	ledger  ledger.Ledger
+	queue   queue.Queue
+	onetime onetime.Register // where the ledger is: instances that share one share it
+	// closeOnetime ends its connections; nil without any.
+	closeOnetime func(context.Context) error
 
 	metrics     *metrics.Metrics
 	alerter     *alert.Alerter
@@ -100,7 +96,7 @@ type parts struct {
 	payPages    []string     // providers at which a buyer can pay
 	backURL     func(o *seckill.Order) string
 	reconciler  *reconcile.Reconciler
-	countPlan   *countPlan             // of an instance with the worker role
+	counts      *reconcile.Schedule
 	line        *relay.Line            // nil without a broker
 	expiry      *order.ExpiryScheduler // nil without delayed messages
 	workers     worker.Crew
@@ -116,20 +112,26 @@ type parts struct {
 	brokers     brokers
 
 	complaints *alert.ThrottledLog // of what crowds and outages repeat
-	signals    *signals
-	hearing    *hearing
-	rebuilds   *rebuilds
+	duties     *background.Duties
+	requests   *recovery.Requests
+	supervisor *recovery.Supervisor
+	witness    *recovery.Witness
+	notifier   *sale.Notifier
+	janitor    *sale.Janitor
+	heartbeat  *sale.Heartbeat
+	membership *sale.Membership
+	buyersRead *sale.Buyers
+	readiness  *shopapi.Readiness
 	silences   *sale.Silences
 }
 
-// build opens the data and wires the parts. Parts that call each other in a
-// circle (a cancelled order wakes the releaser) meet in signals.
+// build opens the data and wires the parts. Parts that call each other in a circle
+// (a cancelled order wakes the releaser) meet in duties and in requests.
 func build(ctx context.Context, cfg *config.Config, opt Options, shopURL func() string, stopStreams <-chan struct{}) (*parts, error) {
 	p := &parts{
 		cfg: cfg, log: opt.Logger, complaints: alert.NewThrottledLog(opt.Logger, time.Now), name: instanceName(), patience: reachDeadline, board: notify.NoBoard{},
-		isShop: slices.Contains(opt.Roles, RoleShop), signals: newSignals(), hearing: newHearing(), rebuilds: newRebuilds(),
+		isShop: slices.Contains(opt.Roles, RoleShop), requests: recovery.NewRequests(),
 	}
-	p.shops.Store(1)
 	for _, step := range []func() error{
 		func() error { return p.openData(ctx, opt) },
 		func() error { return p.openJournal(opt) },
@@ -167,48 +169,89 @@ func (p *parts) buildSale(ctx context.Context) error {
 	if err := p.reach(ctx, "Redis", p.cfg.SharedLedger(), p.clock.Sync); err != nil {
 		return fmt.Errorf("read the ledger's clock: %w", err)
 	}
+	p.duties = background.NewDuties(p.board)
 	p.catalog, p.memory = sale.NewCatalog(p.store), sale.NewMemory()
 	p.silences = sale.NewSilences(p.catalog, time.Now)
-	p.catalog.Follow(rebuildFollower{p: p})
 	p.alerter.IsTest(p.catalog.IsTest)
-	p.tellOthers()
-	if err := p.keepInstance(ctx); err != nil { // before the epochs are read
-		return err
+	p.catalog.Follow(recovery.NewRebuildAlarm(p.alerter, p.cfg.SharedLedger()))
+	p.buyersRead = &sale.Buyers{
+		Ledger: p.base, Store: p.store, Catalog: p.catalog, Memory: p.memory, Clock: p.clock, Shared: !p.alone(), Logger: p.log,
+	}
+	p.notifier = sale.NewNotifier(sale.NotifierOptions{
+		Board: p.board, Fence: p.redis, Catalog: p.catalog, Memory: p.memory, Clock: p.clock, Buyers: p.buyersRead, Duties: p.duties, Logger: p.log,
+	})
+	p.witness = &recovery.Witness{
+		Guard:   &worker.Guard{Queue: p.queue, Store: p.store, OnTrouble: p.requests.RequestRecovery},
+		Catalog: p.catalog, Peers: p.notifier,
+	}
+	p.membership = &sale.Membership{
+		Name: p.name, Shop: p.isShop, Store: p.store, Catalog: p.catalog, Silences: p.silences, TakeoverAfter: p.cfg.Ledger.TakeoverAfter, Logger: p.log,
+	}
+	if p.cfg.SharedLedger() { // before the epochs are read
+		if err := p.membership.Keep(ctx); err != nil {
+			return err
+		}
 	}
 	if err := p.catalog.Refresh(ctx); err != nil {
 		return fmt.Errorf("read the catalogue: %w", err)
 	}
-	if err := p.remember(ctx); err != nil {
+	if err := p.buyersRead.ReadAll(ctx); err != nil {
 		return err
 	}
 	p.lanes = sale.NewLanes(p.ledger, p.laneOptions())
 	p.mover = transfer.New(p.ledger, p.lanes, mathrand.Uint64)
 	p.buildPromises()
 	p.loadJournal()
+	p.janitor = &sale.Janitor{Catalog: p.catalog, Memory: p.memory, Clock: p.clock, Duties: p.duties}
 	p.lifecycle = sale.NewLifecycle(sale.LifecycleOptions{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Catalog: p.catalog, Clock: p.clock, Lanes: p.lanes,
 		Mover: p.mover, Logger: p.log, Strategies: []seckill.Strategy{
 			seckill.StrategyAsync, seckill.StrategyDirect, seckill.StrategySharded, seckill.StrategyDualWrite,
 		},
-		Memory: p.memory, Duties: p.signals, Alerts: p.alerter, Peers: peers{p}, Closer: closer{p: p}, Witness: witness{p},
+		Memory: p.memory, Duties: p.duties, Alerts: p.alerter, Peers: p.notifier, Closer: p.janitor, Witness: p.witness,
 		Holder: p.holder(), Promises: p.promises, Others: !p.alone(), Patience: p.cfg.PurchaseTimeout(), Apart: p.cfg.SharedLedger(),
 	})
-	p.keeper = sale.NewKeeper(p.lifecycle, p.cfg.Preheat.Lead, p.saleEnded, p.signals.lost)
+	p.keeper = sale.NewKeeper(p.lifecycle, p.cfg.Preheat.Lead, p.janitor.SaleEnded, p.requests.LedgerLost)
+	p.supervisor = &recovery.Supervisor{
+		Requests: p.requests, Rebuilder: p.lifecycle, Catalog: p.catalog, Duties: p.duties, Alerts: p.alerter, Logger: p.log, Repeated: p.complaints,
+	}
 	p.buildStage()
+	p.janitor.Stage = p.stage
+	p.catalog.Follow(p.janitor)
+	p.heartbeat = &sale.Heartbeat{
+		Ledger: p.ledger, Catalog: p.catalog, Clock: p.clock, Lanes: p.lanes, Beaters: []sale.Beater{p.stage}, Recoverer: p.requests,
+	}
+	if p.cfg.SharedLedger() {
+		p.heartbeat.Beaters = append(p.heartbeat.Beaters, p.silences)
+	}
+	p.readiness = shopapi.NewReadiness(shopapi.ReadinessOptions{
+		Store: p.store, Ledger: p.base, SharedStore: p.cfg.SharedStore(), SharedLedger: p.cfg.SharedLedger(), Catalog: p.catalog, Clock: p.clock,
+	})
 	p.reconciler = &reconcile.Reconciler{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Recoverer: p.lifecycle,
 		Deadline: p.cfg.Reconcile.Deadline, Logger: p.log, OnReport: p.reported,
 	}
-	p.catalog.Follow(closer{p: p})
-	p.metrics.Register(&metrics.Sales{
-		Products: p.shownSales, Stats: p.lifecycle.Stats, ClockSteps: p.clock.Steps,
-		TakenOver: p.takenOver, Instructions: p.lifecycle.InstructionsWaiting, Journal: p.book.journal,
-	})
-	p.metrics.Register(&metrics.Parts{
-		Ledger: p.book.ping, Store: p.store.Ping, Outbox: p.book.outbox, Bulletin: p.board.Stats, Silent: p.stage.Silent,
-	})
+	p.counts = reconcile.NewSchedule(p.store, p.lifecycle,
+		reconcile.Regular{Reconciler: p.reconciler, Repair: p.cfg.Reconcile.Repair == config.RepairSafe}, p.cfg.Reconcile.Every)
+	p.notifier.Suspects = p.counts
+	sales := &metrics.Sales{
+		Products: p.lifecycle.ShownSales, Stats: p.lifecycle.Stats, ClockSteps: p.clock.Steps,
+		TakenOver: p.lifecycle.TakenOver, Instructions: p.lifecycle.InstructionsWaiting,
+	}
+	figures := &metrics.Parts{Ledger: p.base.Ping, Store: p.store.Ping, Bulletin: p.board.Stats, Silent: p.stage.Silent}
+	if p.embedded != nil {
+		sales.Journal = p.embedded.JournalSize
+	}
+	if p.redis != nil {
+		figures.Outbox = p.outbox
+	}
+	p.metrics.Register(sales)
+	p.metrics.Register(figures)
 	return nil
 }
+
+// alone reports whether there is no other instance.
+func (p *parts) alone() bool { return p.board == notify.NoBoard{} }
 
 // now is the ledger's time, for parts that are opened before its clock. What
 // they do while they open is by the machine's.
@@ -227,47 +270,6 @@ func (p *parts) holder() string {
 	return ""
 }
 
-// closer closes sales at this instance.
-type closer struct {
-	sale.NoFollower
-	p *parts
-}
-
-// SaleEnded closes a sale that is over.
-func (c closer) SaleEnded(product uint32) { c.p.saleEnded(product) }
-
-// ProductGone closes the sale of a product that was deleted.
-func (c closer) ProductGone(s *sale.Sale) { c.p.saleGone(s) }
-
-// saleEnded stops a sale's batchers and asks for its last count.
-func (p *parts) saleEnded(product uint32) {
-	if s := p.catalog.Find(product); s != nil {
-		p.stage.Retire(s)
-		if !p.selling(s.Terms().Group) {
-			p.memory.Forget(s.Terms().Group)
-		}
-	}
-	p.signals.Wake(dutyReconcile) // which sales have ended, it reads in the store
-}
-
-// saleGone gives up what this instance keeps for a product that was deleted.
-func (p *parts) saleGone(s *sale.Sale) {
-	p.stage.Retire(s)
-	if group := s.Terms().Group; !p.selling(group) {
-		p.memory.Forget(group)
-	}
-}
-
-// selling reports whether a product of the limit group is not over yet.
-func (p *parts) selling(group uint32) bool {
-	for _, s := range p.catalog.All() {
-		if t := s.Terms(); t.Group == group && t.Window(p.clock.Now()) != seckill.CodeEnded {
-			return true
-		}
-	}
-	return false
-}
-
 // reported takes a reconciliation's result to metrics and alerts.
 func (p *parts) reported(report api.Report) {
 	p.metrics.Reconciled(report)
@@ -276,38 +278,6 @@ func (p *parts) reported(report api.Report) {
 		p.alerter.Raise(alert.Violations, report.ProductID,
 			fmt.Errorf("%s: expected %s, found %s (%s)", first.Promise, first.Expected, first.Found, first.Detail))
 	}
-}
-
-// recentSales are the sales worth looking at: preheated and not long over.
-func (p *parts) recentSales() []uint32 {
-	var ids []uint32
-	now := p.clock.Now()
-	for _, s := range p.catalog.All() {
-		if t := s.Terms(); t.Epoch > 0 && now.Before(t.EndsAt.Add(24*time.Hour)) {
-			ids = append(ids, s.ID)
-		}
-	}
-	return ids
-}
-
-// shownSales are the recent sales without tests.
-func (p *parts) shownSales() []uint32 { return slices.DeleteFunc(p.recentSales(), p.catalog.IsTest) }
-
-// takenOver reports whether the store has taken a product over, or is about to.
-func (p *parts) takenOver(product uint32) bool {
-	s := p.catalog.Find(product)
-	return s != nil && s.Terms().HasLedger() && s.Terms().SoldByStore()
-}
-
-// recentTerms are the terms of the sales that recentSales names.
-func (p *parts) recentTerms() []*seckill.Product {
-	var terms []*seckill.Product
-	for _, id := range p.recentSales() {
-		if s := p.catalog.Find(id); s != nil {
-			terms = append(terms, s.Terms())
-		}
-	}
-	return terms
 }
 
 // buildPayment wires the payment providers.
@@ -340,7 +310,7 @@ func (p *parts) buildOrders(ctx context.Context, opt Options) error {
 	p.orders = &order.Orders{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Catalog: p.catalog, Providers: p.providers, PayPages: p.payPages,
 		BackURL:  p.backURL,
-		OnReturn: p.returned, OnRefund: func() { p.signals.Wake(dutyRefund) },
+		OnReturn: p.returned, OnRefund: func() { p.duties.Wake(background.DutyRefund) },
 		OnPayment: p.paid, Keeps: p.keeper.Keeps,
 	}
 	var source worker.Source = p.queue
@@ -364,7 +334,7 @@ func (p *parts) buildOrders(ctx context.Context, opt Options) error {
 		BatchSize: p.cfg.Worker.BatchSize, BatchWait: p.cfg.Worker.BatchWait, RatePerSecond: p.cfg.Worker.RatePerSecond,
 		Ladder: p.cfg.Worker.RetryDelays, DiscardAfter: p.cfg.Worker.DiscardAfter, ExpireAfter: p.cfg.Order.ExpireAfter,
 		Logger: p.log, Now: p.clock.Now, Gatherer: p.mover, Expiry: scheduler, OnBatch: p.metrics.Worker,
-		OnTrouble: p.signals.raise, OnAlert: p.alerter.Raise,
+		OnTrouble: p.requests.RequestRecovery, OnAlert: p.alerter.Raise,
 	})
 	p.orders.MayBeStored = p.workers.MayBeStored
 	p.watch = shopapi.NewWatch(p.store.OrdersByNo, p.links, time.Now, p.log)
@@ -377,7 +347,7 @@ func (p *parts) buildOrders(ctx context.Context, opt Options) error {
 func (p *parts) returned(o *seckill.Order) {
 	s := p.catalog.Find(o.ProductID)
 	if s == nil || !s.Terms().SoldByStore() {
-		p.signals.Wake(dutyRelease)
+		p.duties.Wake(background.DutyRelease)
 		return
 	}
 	s.ClearSoldOut()
@@ -409,7 +379,7 @@ func (p *parts) buildShop(opt Options) (err error) {
 	shop := shopapi.Options{
 		Catalog: p.catalog, Clock: p.clock, Door: door, Stage: p.stage, Orders: p.orders, Challenges: challenges,
 		Terms: api.ShopTerms{TokenRequired: p.cfg.Token.Required, TokenLead: p.cfg.Token.Lead, PaymentProviders: p.payPages},
-		Page:  web.Shop(), PagePolicy: shopapi.Policy(shopapi.Sources{ImageHosts: p.cfg.Page.ImageHosts}), Metrics: p.metrics, Logger: p.log, Watch: p.watch, Returns: p.returns, Ready: p.ready,
+		Page:  web.Shop(), PagePolicy: shopapi.Policy(shopapi.Sources{ImageHosts: p.cfg.Page.ImageHosts}), Metrics: p.metrics, Logger: p.log, Watch: p.watch, Returns: p.returns, Ready: p.readiness.Check,
 		Sandbox: p.sandboxPage, SandboxPath: paysandbox.PagePath,
 		Links: p.links, Login: p.login(door), LoginURL: p.cfg.Page.LoginURL, PayURL: p.cfg.Page.PayURL, CORSOrigins: p.cfg.Shop.CORSOrigins, TLS: p.cfg.Shop.TLS(),
 	}
@@ -447,6 +417,23 @@ func (p *parts) buildAdmin(opt Options, stopStreams <-chan struct{}) (err error)
 	return err
 }
 
+// checks decide whether an instance may be used, by what its roles need. They are
+// those of its operator address, whose readers are few: parts are asked each time.
+// An instance that only sells may do so without one of its parts, which is shown
+// all the same.
+func (p *parts) checks(roles []string) []adminapi.Check {
+	onlySells := slices.Equal(roles, []string{RoleShop})
+	checks := []adminapi.Check{
+		{Name: "store", Run: p.store.Ping, Spared: onlySells},
+		{Name: "ledger", Run: p.base.Ping, Spared: onlySells},
+		{Name: "running", Run: p.readiness.CheckRunning},
+	}
+	if onlySells {
+		checks = append(checks, adminapi.Check{Name: "shop", Run: p.readiness.Check})
+	}
+	return checks
+}
+
 // close leaves the brokers and closes the data. The time that brokers take is
 // not taken from the ledger.
 func (p *parts) close() error {
@@ -454,12 +441,17 @@ func (p *parts) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeDeadline)
 	defer cancel()
 	errs := []error{p.closeJournal()}
-	if p.book.close != nil {
-		errs = append(errs, p.book.close(ctx))
+	if p.closeOnetime != nil {
+		errs = append(errs, p.closeOnetime(ctx))
 	}
-	p.leaveInstance(ctx)
+	if p.base != nil {
+		errs = append(errs, p.base.Shutdown(ctx))
+	}
+	if p.membership != nil && p.cfg.SharedLedger() {
+		p.membership.Leave(ctx)
+	}
 	if p.sole != nil { // last: until here the ledger may have sold
-		p.sole.release(ctx)
+		p.sole.Release(ctx)
 	}
 	if p.store != nil {
 		errs = append(errs, p.store.Close())

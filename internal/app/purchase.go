@@ -16,7 +16,7 @@ func (p *parts) buildStage() {
 		QueueSize: p.cfg.Purchase.QueueSize, MaxBatch: p.cfg.Purchase.MaxBatch, Timeout: p.cfg.PurchaseTimeout(),
 		Lane: p.laneOptions(), Mover: p.mover, Random: mathrand.Uint64, Memory: p.memory, SharedStore: !p.alone(),
 		DirectSeller: p.store, Store: p.store, ExpireAfter: p.cfg.Order.ExpireAfter,
-		Promises: p.promises, Recoverer: p.signals, Reports: stageReports{p.metrics, p},
+		Promises: p.promises, Recoverer: p.requests, Reports: stageReports{p.metrics, p},
 		Figures: purchase.Figures{
 			ReserveClaims: p.metrics.ReserveClaims, ReserveSeconds: p.metrics.ReserveSeconds,
 			SellClaims: p.metrics.SellClaims, SellSeconds: p.metrics.SellSeconds,

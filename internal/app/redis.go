@@ -20,11 +20,11 @@ import (
 
 // openRedis opens the Redis ledger, and the board on which instances that
 // share it tell each other what changed.
-func (p *parts) openRedis(ctx context.Context) (book, error) {
+func (p *parts) openRedis(ctx context.Context) error {
 	r := &p.cfg.Redis
 	place, err := placeOf(r)
 	if err != nil {
-		return book{}, err
+		return err
 	}
 	opt := ledgerredis.Options{
 		Place: place, Prefix: p.redisKeys(), WaitReplicas: r.WaitReplicas, WaitTimeout: r.WaitTimeout, Logger: p.log,
@@ -36,12 +36,12 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 		return p.adviseRedis(err)
 	})
 	if err != nil {
-		return book{}, err
+		return err
 	}
 	p.log.Info("Redis keys of this store", "begin_with", p.redisKeys())
-	var said *ledgerredis.Durability
-	err = p.reach(ctx, "Redis", true, func(ctx context.Context) (err error) {
-		said, err = p.sayDurability(ctx, opened, nil)
+	p.base, p.redis, p.queue = opened, opened, opened.Queue()
+	err = p.reach(ctx, "Redis", true, func(ctx context.Context) error {
+		err := p.logDurability(ctx)
 		if errors.Is(err, ledgerredis.ErrUnreached) {
 			p.log.Warn("durability of the Redis ledger is unknown until all its masters are back", "error", err)
 			return nil
@@ -49,32 +49,28 @@ func (p *parts) openRedis(ctx context.Context) (book, error) {
 		return err
 	})
 	if err != nil {
-		return book{close: opened.Shutdown}, err
+		return err
 	}
-	uses, err := p.openSpent(ctx, place)
+	uses, err := p.openOnetime(ctx, place)
 	if err != nil {
-		return book{close: opened.Shutdown}, err
+		return err
 	}
+	p.onetime, p.closeOnetime = uses, uses.Close
 	p.board = notifyredis.New(notifyredis.Options{Place: place, Prefix: p.redisKeys(), Name: p.name, Tag: opt.Tag, Logger: p.log})
-	return book{
-		ledger: opened, queue: opened.Queue(), ping: opened.Ping, spent: uses, fence: opened.Fence, eachBuyer: opened.EachBuyer, workers: opened.Workers,
-		close: func(ctx context.Context) error { return errors.Join(uses.Close(ctx), opened.Shutdown(ctx)) },
-		settings: func(ctx context.Context) (err error) {
-			said, err = p.sayDurability(ctx, opened, said)
-			return errors.Join(err, opened.CheckEviction(ctx))
-		},
-		outbox: func(ctx context.Context) (metrics.Outbox, error) {
-			stats, err := opened.OutboxStats(ctx)
-			if err != nil {
-				return metrics.Outbox{}, err
-			}
-			outbox := metrics.Outbox{Length: stats.Length, Waiting: stats.Entries, Foreign: stats.Foreign, Consumers: stats.Consumers, Relays: stats.Relays}
-			if !stats.Oldest.IsZero() {
-				outbox.Oldest = max(0, p.clock.Now().Sub(stats.Oldest))
-			}
-			return outbox, nil
-		},
-	}, nil
+	return nil
+}
+
+// outbox reads the state of the streams.
+func (p *parts) outbox(ctx context.Context) (metrics.Outbox, error) {
+	stats, err := p.redis.OutboxStats(ctx)
+	if err != nil {
+		return metrics.Outbox{}, err
+	}
+	outbox := metrics.Outbox{Length: stats.Length, Waiting: stats.Entries, Foreign: stats.Foreign, Consumers: stats.Consumers, Relays: stats.Relays}
+	if !stats.Oldest.IsZero() {
+		outbox.Oldest = max(0, p.clock.Now().Sub(stats.Oldest))
+	}
+	return outbox, nil
 }
 
 // redisKeys is how everything that is in Redis for this store begins: another
@@ -139,8 +135,8 @@ func (p *parts) adviseRedis(err error) error {
 	}
 }
 
-// openSpent opens the register of what may be used once.
-func (p *parts) openSpent(ctx context.Context, place redisclient.Place) (uses *onetimeredis.Register, err error) {
+// openOnetime opens the register of what may be used once.
+func (p *parts) openOnetime(ctx context.Context, place redisclient.Place) (uses *onetimeredis.Register, err error) {
 	err = p.reach(ctx, "Redis", true, func(ctx context.Context) (err error) {
 		uses, err = onetimeredis.Open(ctx, onetimeredis.Options{Place: place, Prefix: p.redisKeys(), Now: p.now})
 		return p.adviseRedis(err)
@@ -148,20 +144,21 @@ func (p *parts) openSpent(ctx context.Context, place redisclient.Place) (uses *o
 	return uses, err
 }
 
-// sayDurability says what the settings of Redis can lose (I4), in a metric and,
-// unless that was said before, in the log.
-func (p *parts) sayDurability(ctx context.Context, opened *ledgerredis.Ledger, said *ledgerredis.Durability) (*ledgerredis.Durability, error) {
-	d, err := opened.Durability(ctx)
+// logDurability shows what the settings of Redis can lose (I4), in a metric and,
+// unless nothing has changed since it was last logged, in the log.
+func (p *parts) logDurability(ctx context.Context) error {
+	d, err := p.redis.Durability(ctx)
 	if err != nil {
-		return said, fmt.Errorf("read how durable the ledger is: %w", err)
+		return fmt.Errorf("read how durable the ledger is: %w", err)
 	}
 	// With the journal, orders outlive a crash of Redis whatever Redis has synced.
 	crash, failover := d.OutlivesCrash() || p.cfg.Promise.Journal, d.OutlivesFailover()
 	p.metrics.Durable("crash", crash)
 	p.metrics.Durable("failover", failover)
-	if said != nil && d == *said {
-		return said, nil
+	if p.durability != nil && d == *p.durability {
+		return nil
 	}
+	p.durability = &d
 	say := p.log.Info
 	if !crash || !failover {
 		say = p.log.Warn
@@ -172,14 +169,14 @@ func (p *parts) sayDurability(ctx context.Context, opened *ledgerredis.Ledger, s
 	}
 	say("durability of the Redis ledger", "appendonly", d.AppendOnly, "appendfsync", d.Fsync,
 		"replicas", d.Replicas, "waits_for", d.Waits, "promise_journal", p.cfg.Promise.Journal, "means", means)
-	return &d, nil
+	return nil
 }
 
 // checkSettings tells when Redis was set, after the start, to something at
 // which the start would have been refused: it does not end a sale, but people
 // have to know before the memory is full.
 func (p *parts) checkSettings(ctx context.Context) error {
-	err := p.book.settings(ctx)
+	err := errors.Join(p.logDurability(ctx), p.redis.CheckEviction(ctx))
 	if errors.Is(err, ledgerredis.ErrEvicts) {
 		p.alerter.Raise(alert.MayEvict, 0, err)
 		return nil

@@ -2,13 +2,15 @@ package app
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"testing"
+	"time"
 
 	"seckill/internal/alert"
 	"seckill/internal/client/redisclient"
+	"seckill/internal/config"
 	"seckill/internal/ledger/ledgerredis"
+	"seckill/internal/metrics"
 	"seckill/test/rig"
 	"seckill/test/server"
 )
@@ -22,7 +24,7 @@ func TestAnEvictionPolicyThatWasChangedIsAlerted(t *testing.T) {
 	defer func() { rig.Must(t, opened.Shutdown(t.Context())) }()
 	raised := make(map[alert.Kind]int)
 	p := &parts{
-		book:    book{settings: opened.CheckEviction},
+		cfg: config.Default(), log: slog.New(slog.DiscardHandler), metrics: metrics.New(""), redis: opened,
 		alerter: alert.New("", slog.New(slog.DiscardHandler), func(kind alert.Kind) { raised[kind]++ }),
 	}
 	rig.Must(t, p.checkSettings(t.Context()))
@@ -31,9 +33,10 @@ func TestAnEvictionPolicyThatWasChangedIsAlerted(t *testing.T) {
 	if len(raised) != 1 || raised[alert.MayEvict] != 1 {
 		t.Errorf("raised %v", raised)
 	}
-	away := errors.New("away")
-	p.book.settings = func(context.Context) error { return away }
-	if err := p.checkSettings(t.Context()); !errors.Is(err, away) || len(raised) != 1 {
+	redis.Kill()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if err := p.checkSettings(ctx); err == nil || len(raised) != 1 {
 		t.Errorf("%v, raised %v", err, raised)
 	}
 }

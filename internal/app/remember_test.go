@@ -2,6 +2,7 @@ package app
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"seckill"
 	"seckill/internal/ledger"
 	"seckill/internal/purchase"
+	"seckill/internal/sale"
 	"seckill/internal/store"
 	"seckill/test/rig"
 	"seckill/test/server"
@@ -37,7 +39,7 @@ func TestInstancesThatShareAStoreDoNotReadTheBuyersOfDirectProducts(t *testing.T
 	if verdict := sold.Verdicts[0].Code; verdict != ledger.VerdictAccepted {
 		t.Fatalf("the store answered %v", verdict)
 	}
-	rig.Must(t, p.remember(t.Context()))
+	rig.Must(t, p.buyersRead.ReadAll(t.Context()))
 	if got := p.memory.Groups(); len(got) != 0 {
 		t.Errorf("buyers of groups %v are remembered", got)
 	}
@@ -67,7 +69,7 @@ func TestADamagedGroupIsDoubtedAndHindersNoStart(t *testing.T) {
 	if !p.memory.MayHoldIn(damaged, "zoe") || p.memory.MayHoldIn(whole, "zoe") {
 		t.Errorf("the damaged group is doubted: %v, the other: %v", p.memory.MayHoldIn(damaged, "zoe"), p.memory.MayHoldIn(whole, "zoe"))
 	}
-	if err := p.rememberGroups(t.Context(), p.memory.InDoubt); !errors.Is(err, errUnread) || !errors.Is(err, ledger.ErrDamaged) {
+	if err := p.buyersRead.Read(t.Context(), p.memory.InDoubt); !errors.Is(err, sale.ErrUnread) || !errors.Is(err, ledger.ErrDamaged) {
 		t.Errorf("read again: %v", err)
 	}
 
@@ -75,12 +77,11 @@ func TestADamagedGroupIsDoubtedAndHindersNoStart(t *testing.T) {
 	if _, err := p.stage.Buy(p.catalog.Find(damaged), purchase.Claim{Buyer: "ann", Quantity: 1}); seckill.CodeOf(err) != seckill.CodeBusy {
 		t.Errorf("a claim was answered %v", err)
 	}
-	raised, ok := p.signals.troubles.take()
-	if _, more := p.signals.troubles.take(); !ok || more || raised.product != damaged {
-		t.Errorf("raised %+v, %v", raised, ok)
+	if waiting := p.requests.Waiting(); !slices.Equal(waiting, []uint32{damaged}) {
+		t.Errorf("a recovery of %v was asked for", waiting)
 	}
-	p.look(t.Context(), damaged)
-	rig.Must(t, p.rememberGroups(t.Context(), p.memory.InDoubt))
+	p.supervisor.Look(t.Context(), damaged)
+	rig.Must(t, p.buyersRead.Read(t.Context(), p.memory.InDoubt))
 	if p.memory.MayHoldIn(damaged, "zoe") {
 		t.Error("the group is doubted after its recovery")
 	}

@@ -89,12 +89,8 @@ func TestStop_BrokersThatDoNotAnswerLeaveTheLedgerItsTime(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		p.sinks.admin.Targets[name] = deafTarget{end: t.Context().Done()}
 	}
-	closeLedger, left := p.book.close, time.Duration(0)
-	p.book.close = func(ctx context.Context) error {
-		until, _ := ctx.Deadline()
-		left = time.Until(until)
-		return closeLedger(ctx)
-	}
+	closing := &closingLedger{baseLedger: p.base}
+	p.base = closing
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	ended := make(chan error, 1)
@@ -108,9 +104,21 @@ func TestStop_BrokersThatDoNotAnswerLeaveTheLedgerItsTime(t *testing.T) {
 	if took := time.Since(began); took > 2*leaveDeadline {
 		t.Errorf("the stop took %s", took)
 	}
-	if left < closeDeadline/2 {
-		t.Errorf("the ledger had %s to close, of %s", left, closeDeadline)
+	if closing.left < closeDeadline/2 {
+		t.Errorf("the ledger had %s to close, of %s", closing.left, closeDeadline)
 	}
+}
+
+// closingLedger notes how much time it has to close.
+type closingLedger struct {
+	baseLedger
+	left time.Duration
+}
+
+func (l *closingLedger) Shutdown(ctx context.Context) error {
+	until, _ := ctx.Deadline()
+	l.left = time.Until(until)
+	return l.baseLedger.Shutdown(ctx)
 }
 
 func TestAdminServer_BoundsAnswersAndConnections(t *testing.T) {

@@ -24,7 +24,7 @@ func TestInstance_KeepsALeaseAndReadsTheEpochsAfterALapse(t *testing.T) {
 	p := a.parts
 	names := func() (all []string) {
 		t.Helper()
-		rig.Must(t, p.keepInstance(t.Context())) // no loop does so here
+		rig.Must(t, p.membership.Keep(t.Context())) // no loop does so here
 		instances, err := p.store.Instances(t.Context())
 		rig.Must(t, err)
 		for i := range instances {
@@ -35,7 +35,7 @@ func TestInstance_KeepsALeaseAndReadsTheEpochsAfterALapse(t *testing.T) {
 	want := []string{p.name, b.parts.name}
 	slices.Sort(want)
 	rig.Until(t, "both have a lease", func() bool {
-		rig.Must(t, b.parts.keepInstance(t.Context()))
+		rig.Must(t, b.parts.membership.Keep(t.Context()))
 		return slices.Equal(names(), want)
 	})
 	b.close()
@@ -47,12 +47,12 @@ func TestInstance_KeepsALeaseAndReadsTheEpochsAfterALapse(t *testing.T) {
 	seen := p.catalog.Find(1).Terms()
 	_, err = p.store.TakeOver(t.Context(), 1, seen.Epoch, store.Actor{Name: "another instance"})
 	rig.Must(t, err)
-	if p.takenOver(1) {
+	if p.lifecycle.TakenOver(1) {
 		t.Fatal("the takeover is known already: the test shows nothing")
 	}
 	rig.Must(t, p.store.LeaveInstance(t.Context(), p.name)) // as if the lease had run out
-	rig.Must(t, p.keepInstance(t.Context()))
-	if now := p.catalog.Find(1).Terms(); now.Seller != seckill.SellerStore || !p.takenOver(1) || !slices.Equal(names(), []string{p.name}) {
+	rig.Must(t, p.membership.Keep(t.Context()))
+	if now := p.catalog.Find(1).Terms(); now.Seller != seckill.SellerStore || !p.lifecycle.TakenOver(1) || !slices.Equal(names(), []string{p.name}) {
 		t.Errorf("after a lapse it knows %+v", now)
 	}
 }
@@ -77,14 +77,14 @@ func TestInstance_SaysWhichLedgersAreSilent(t *testing.T) {
 	rig.Must(t, err)
 	silent := func() []uint32 {
 		t.Helper()
-		rig.Must(t, p.keepInstance(t.Context()))
+		rig.Must(t, p.membership.Keep(t.Context()))
 		instances, err := p.store.Instances(t.Context())
 		rig.Must(t, err)
 		return instances[0].Silent
 	}
-	rig.Must(t, p.beat(t.Context()))
+	rig.Must(t, p.heartbeat.Round(t.Context()))
 	redis.Kill()
-	if err := p.beat(t.Context()); err == nil {
+	if err := p.heartbeat.Round(t.Context()); err == nil {
 		t.Fatal("a dead Redis was heard")
 	}
 	if got := silent(); !slices.Equal(got, []uint32{2}) {

@@ -72,7 +72,7 @@ func run(t *testing.T, stock int64) *running {
 	r := &running{}
 	started(t, cfg, func(p *parts) {
 		r.parts, r.heard = p, &listening{Ledger: p.ledger, beats: make(map[ledger.ProcessID]int)}
-		p.ledger = r.heard
+		p.heartbeat.Ledger = r.heard
 	})
 	now := time.Now()
 	_, err := r.lifecycle.Create(t.Context(), seckill.Product{
@@ -159,12 +159,14 @@ func TestAUnitThatReturnsLowersTheSoldOutFlag(t *testing.T) {
 	r.buy(t, "eve")
 }
 
+func onSale(uint32) bool { return true }
+
 func TestEveryLaneBeatsAgainAndAgain(t *testing.T) {
 	r := run(t, 5)
 	r.buy(t, "bob")
 	_, err := r.lifecycle.ChangeStock(t.Context(), 1, 1, "up", rig.Operator)
 	rig.Must(t, err)
-	buying, other := r.stage.Beats(), r.lanes.Beats(r.onSale)
+	buying, other := r.stage.Beats(), r.lanes.Beats(onSale)
 	if len(buying) == 0 || len(other) == 0 {
 		t.Fatalf("%d lanes of the stage, %d others", len(buying), len(other))
 	}
@@ -176,11 +178,11 @@ func TestWhatAPartOfTheLedgerAnsweredIsHeard(t *testing.T) {
 	r.buy(t, "bob")
 	_, err := r.lifecycle.ChangeStock(t.Context(), 1, 1, "up", rig.Operator)
 	rig.Must(t, err)
-	told, untold := r.stage.Beats()[0].Process, r.lanes.Beats(r.onSale)[0].Process
+	told, untold := r.stage.Beats()[0].Process, r.lanes.Beats(onSale)[0].Process
 	r.heard.mu.Lock()
 	r.heard.closed = map[ledger.ProcessID]bool{told: true}
 	r.heard.mu.Unlock()
-	if err := r.beat(t.Context()); !errors.Is(err, errPartAway) {
+	if err := r.heartbeat.Round(t.Context()); !errors.Is(err, errPartAway) {
 		t.Errorf("the beat: %v", err)
 	}
 	is := func(process ledger.ProcessID) func(ledger.Beat) bool {
@@ -189,7 +191,7 @@ func TestWhatAPartOfTheLedgerAnsweredIsHeard(t *testing.T) {
 	if slices.ContainsFunc(r.stage.Beats(), is(told)) {
 		t.Error("a lane that was told of its end beats on")
 	}
-	if !slices.ContainsFunc(r.lanes.Beats(r.onSale), is(untold)) {
+	if !slices.ContainsFunc(r.lanes.Beats(onSale), is(untold)) {
 		t.Error("a lane that was told nothing beats no more")
 	}
 }

@@ -1,6 +1,10 @@
 package background
 
-import "sync"
+import (
+	"sync"
+
+	"seckill/internal/notify"
+)
 
 // The names of loops that others wake.
 const (
@@ -16,22 +20,15 @@ const (
 // wake theirs. It never blocks. It only saves time, because every loop also
 // runs by itself.
 type Duties struct {
-	peers DutyPeers
+	board notify.Board
 
 	mu    sync.Mutex
 	loops map[string]*Loop // loops that run here; they are added after the parts
 }
 
-// DutyPeers are the other instances.
-type DutyPeers interface {
-	// DutyDue asks the instance that runs the loop to wake it. It does not
-	// block.
-	DutyDue(duty string)
-}
-
-// NewDuties makes an empty set. peers may be nil.
-func NewDuties(peers DutyPeers) *Duties {
-	return &Duties{peers: peers, loops: make(map[string]*Loop)}
+// NewDuties makes an empty set; the board leads to the other instances.
+func NewDuties(board notify.Board) *Duties {
+	return &Duties{board: board, loops: make(map[string]*Loop)}
 }
 
 // Bind adds a loop, so that other parts can wake it.
@@ -54,8 +51,8 @@ func (d *Duties) Wake(name string) {
 	if loop != nil {
 		loop.Wake()
 	}
-	if d.peers != nil && (loop == nil || !loop.Here()) {
-		d.peers.DutyDue(name)
+	if loop == nil || !loop.Here() {
+		d.board.Post(notify.Notice{Kind: notify.DutyDue, Duty: name})
 	}
 }
 

@@ -9,12 +9,19 @@ import (
 )
 
 // The parts that a sale calls and that others implement. No method of Waker,
-// Alerter, Peers, Follower and Closer blocks.
+// Recoverer, Alerter, Peers, Follower and Closer blocks.
 
 // Waker wakes background duties.
 type Waker interface {
 	// Wake has a duty look now, at the instance where it runs.
 	Wake(duty string)
+}
+
+// Recoverer has the ledger of a product recovered.
+type Recoverer interface {
+	// RequestRecovery asks for a product whose ledger is in trouble; product 0 means
+	// all.
+	RequestRecovery(product uint32, cause error)
 }
 
 // Alerter tells an operator.

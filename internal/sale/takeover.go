@@ -5,11 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"seckill"
+	"seckill/internal/alert"
 	"seckill/internal/fault"
 	"seckill/internal/ledger"
 	"seckill/internal/store"
@@ -232,9 +235,10 @@ type Takeovers struct {
 	// product returns to it. 0: only an operator returns products.
 	ReturnAfter time.Duration
 	Now         func() time.Time
-	// OnStarted is told which products were taken over because their ledger is
-	// silent. It must not block.
-	OnStarted func(products []uint32)
+	// Alerts tells an operator that the store sells instead of the ledger, which has
+	// answered nobody for After; nil for none.
+	Alerts Alerter
+	After  time.Duration
 
 	well map[uint32]time.Time // since when, of products that the store sells
 }
@@ -268,11 +272,27 @@ func (t *Takeovers) Start(ctx context.Context) error {
 		}
 		return err
 	})
-	if len(started) > 0 && t.OnStarted != nil {
+	if len(started) > 0 && t.Alerts != nil {
 		slices.Sort(started)
-		t.OnStarted(started)
+		t.Alerts.Raise(alert.TakenOver, 0, fmt.Errorf("Redis has answered no instance for %s; the store sells what is left of %s, and perhaps others (seckill_taken_over); start Redis again",
+			t.After, Listed(started)))
 	}
 	return err
+}
+
+// listedMost is how many products an alert of many products names.
+const listedMost = 10
+
+// Listed names the first of some products, and counts the others.
+func Listed(products []uint32) string {
+	var ids []string
+	for _, id := range products[:min(len(products), listedMost)] {
+		ids = append(ids, strconv.FormatUint(uint64(id), 10))
+	}
+	if more := len(products) - listedMost; more > 0 {
+		ids = append(ids, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(ids, ", ")
 }
 
 // begun reports whether a takeover of a limit group has begun and lacks a product,

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -659,8 +660,8 @@ func TestStart_NeedsTheSilenceOfEveryInstance(t *testing.T) {
 	h := newHanding(t)
 	h.Open(t, 1, 10, rig.FallBack)
 	h.Open(t, 2, 10) // waits for its ledger
-	var told []uint32
-	takeovers := &sale.Takeovers{Lifecycle: h.Lifecycle, ReturnAfter: time.Minute, Now: h.Time.Now, OnStarted: func(ids []uint32) { told = append(told, ids...) }}
+	var told alerts
+	takeovers := &sale.Takeovers{Lifecycle: h.Lifecycle, After: 5 * time.Second, ReturnAfter: time.Minute, Now: h.Time.Now, Alerts: &told}
 	start := func(what string, want bool) {
 		t.Helper()
 		rig.Must(t, takeovers.Start(t.Context()))
@@ -677,8 +678,8 @@ func TestStart_NeedsTheSilenceOfEveryInstance(t *testing.T) {
 	h.lease(t, "here", 1, 2)
 	start("it is silent for all who live", true)
 	start("it is taken over already", true)
-	if !slices.Equal(told, []uint32{1}) {
-		t.Errorf("told of %v", told)
+	if len(told) != 1 || !strings.Contains(told[0].Error(), "for 5s; the store sells what is left of 1, ") {
+		t.Errorf("alerts %v", told)
 	}
 	if p := h.Stored(t, 2); p.Seller != seckill.SellerLedger {
 		t.Error("a product that waits for its ledger was taken over")

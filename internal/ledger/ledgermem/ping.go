@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+
+	"seckill/internal/ledger"
 )
 
 // Ping reports whether the journal can be written. It commits a write that changes nothing, so
@@ -19,14 +21,22 @@ func (l *Ledger) Ping(ctx context.Context) error {
 	return nil
 }
 
-// EachBuyer calls see with every buyer that a limit group remembers by a live order or a key.
-// It blocks the scribe, so call it before traffic begins.
-func (l *Ledger) EachBuyer(ctx context.Context, see func(group uint32, buyer string)) error {
+// EachBuyer names every buyer whom one of the limit groups remembers, by a live
+// order or by a key. It holds up the scribe: call it before traffic begins. Groups
+// of an embedded ledger can be read together or not at all, so unread is not called.
+func (l *Ledger) EachBuyer(ctx context.Context, groups []ledger.BuyerGroup, visit func(group uint32, buyer string), _ func(uint32, error)) error {
+	wanted := make(map[uint32]bool, len(groups))
+	for _, g := range groups {
+		wanted[g.ID] = true
+	}
 	return l.submit(ctx, func(r *round) error {
 		for _, sh := range r.state.shards {
+			if !wanted[sh.group.id] {
+				continue
+			}
 			for i := range sh.stripes {
 				for buyer := range sh.stripes[i].marks {
-					see(sh.group.id, buyer)
+					visit(sh.group.id, buyer)
 				}
 			}
 		}

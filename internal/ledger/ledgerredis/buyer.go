@@ -22,11 +22,8 @@ const scanCount = 512
 // connections.
 const scanTimeout = time.Second
 
-// Group is a limit group and its number of shards.
-type Group struct {
-	ID     uint32
-	Shards int
-}
+// Group is the port's name for a limit group and its shards.
+type Group = ledger.BuyerGroup
 
 // EachBuyer calls see with every buyer that the groups remember by a live order or a key. A
 // buyer that is remembered during the whole call is passed at least once, perhaps more often.

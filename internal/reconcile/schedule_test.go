@@ -1,4 +1,4 @@
-package app
+package reconcile
 
 import (
 	"context"
@@ -10,15 +10,14 @@ import (
 
 	"seckill"
 	"seckill/internal/api"
-	"seckill/internal/reconcile"
 	"seckill/test/rig"
 )
 
-// tally is a count plan that notes what it counts, on a clock that is moved.
+// tally is a schedule that notes what it counts, on a clock that is moved.
 type tally struct {
-	countPlan
+	*Schedule
 	at      time.Time
-	ended   []uint32
+	over    []uint32
 	broken  error
 	counted []uint32
 	unsure  map[uint32]bool // no verdict on these
@@ -26,23 +25,23 @@ type tally struct {
 
 func newTally(every time.Duration) *tally {
 	c := &tally{at: time.Unix(1_000_000, 0)}
-	c.countPlan = countPlan{
-		uncounted: func(context.Context, int) ([]uint32, error) { return c.ended, nil },
-		recent:    func() []uint32 { return []uint32{1, 2, 3} },
-		now:       func() time.Time { return c.at }, every: every, next: c.at.Add(every),
-		count: func(_ context.Context, id uint32) (bool, error) {
-			c.counted = append(c.counted, id)
-			return !c.unsure[id], c.broken
-		},
-	}
+	c.Schedule = NewSchedule(c, c, c, every)
+	c.now, c.next = func() time.Time { return c.at }, c.at.Add(every)
 	return c
+}
+
+func (c *tally) UncountedEnds(context.Context, int) ([]uint32, error) { return c.over, nil }
+func (c *tally) RecentSales() []uint32                                { return []uint32{1, 2, 3} }
+func (c *tally) Count(_ context.Context, id uint32) (bool, error) {
+	c.counted = append(c.counted, id)
+	return !c.unsure[id], c.broken
 }
 
 // after moves the clock, makes a round, and says what it counted.
 func (c *tally) after(t *testing.T, d time.Duration) string {
 	t.Helper()
 	c.at, c.counted = c.at.Add(d), nil
-	if err := c.round(t.Context()); !errors.Is(err, c.broken) {
+	if err := c.Round(t.Context()); !errors.Is(err, c.broken) {
 		t.Errorf("the round ended with %v, want %v", err, c.broken)
 	}
 	return fmt.Sprint(c.counted)
@@ -50,7 +49,7 @@ func (c *tally) after(t *testing.T, d time.Duration) string {
 
 func TestSalesThatEndDoNotHoldUpTheRegularCount(t *testing.T) {
 	c := newTally(time.Minute)
-	c.ended = []uint32{2, 9}
+	c.over = []uint32{2, 9}
 	for i, step := range []struct {
 		wait time.Duration
 		want string
@@ -63,7 +62,7 @@ func TestSalesThatEndDoNotHoldUpTheRegularCount(t *testing.T) {
 		}
 	}
 	off := newTally(0)
-	off.ended = []uint32{4}
+	off.over = []uint32{4}
 	if got := off.after(t, time.Hour); got != "[4]" {
 		t.Errorf("with the regular count off, a round counted %s", got)
 	}
@@ -74,7 +73,7 @@ func TestSalesThatEndDoNotHoldUpTheRegularCount(t *testing.T) {
 func TestRound_CountsAfterARestartUntilThereIsAVerdict(t *testing.T) {
 	c := newTally(0)
 	c.unsure = map[uint32]bool{2: true}
-	c.suspect()
+	c.SuspectAll()
 	for i, want := range []string{"[1 2 3]", "[2]", "[2]", "[]"} {
 		if got := c.after(t, time.Second); got != want {
 			t.Errorf("round %d counted %s, want %s", i, got, want)
@@ -85,10 +84,18 @@ func TestRound_CountsAfterARestartUntilThereIsAVerdict(t *testing.T) {
 
 func TestACountThatFailsHoldsUpNoOther(t *testing.T) {
 	c := newTally(time.Minute)
-	c.ended, c.broken = []uint32{4, 5}, errors.New("no ledger")
+	c.over, c.broken = []uint32{4, 5}, errors.New("no ledger")
 	if got := c.after(t, time.Minute); got != "[1 2 3 4 5]" {
 		t.Errorf("counted %s", got)
 	}
+}
+
+// plainCount mends nothing.
+type plainCount struct{ *Reconciler }
+
+func (p plainCount) Count(ctx context.Context, id uint32) (bool, error) {
+	_, err := p.Run(ctx, id, false, "system")
+	return true, err
 }
 
 // The process may die, and any step fail, between the end and the count that
@@ -116,20 +123,17 @@ func TestTheLastCountOfASaleIsNotLost(t *testing.T) {
 			r.Restart(t)
 			r.Time.Advance(time.Second)
 			reports := 0
-			reconciler := &reconcile.Reconciler{
+			reconciler := &Reconciler{
 				Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Recoverer: r.Lifecycle, Deadline: 5 * time.Second,
 				Logger: slog.New(slog.DiscardHandler), OnReport: func(api.Report) { reports++ },
 			}
-			c := &countPlan{uncounted: r.Store.UncountedEnds, now: r.Time.Now, count: func(ctx context.Context, id uint32) (bool, error) {
-				_, err := reconciler.Run(ctx, id, false, "system")
-				return true, err
-			}}
+			c := NewSchedule(r.Store, r.Lifecycle, plainCount{reconciler}, 0)
 			r.Ledger.FailBefore("Read", 1)
-			if c.round(t.Context()) == nil {
+			if c.Round(t.Context()) == nil {
 				t.Error("the round hides the outage")
 			}
 			for range 3 {
-				rig.Must(t, c.round(t.Context()))
+				rig.Must(t, c.Round(t.Context()))
 			}
 			if reports != 1 {
 				t.Errorf("the sale was counted %d times after its end", reports)

@@ -1,4 +1,4 @@
-package app
+package shopapi
 
 import (
 	"context"
@@ -8,7 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"seckill/internal/config"
 	"seckill/test/virtual"
 )
 
@@ -109,12 +108,10 @@ func TestProbe_ReturnsInTimeThoughThePartIgnoresItsDeadline(t *testing.T) {
 func TestWhoIsToldReadyDoesNotGiveUpTheQuestionToTheStore(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		slow, quick := &patient{takes: 100 * time.Millisecond}, &patient{}
-		cfg := config.Default()
-		cfg.Ledger.Kind, cfg.Store.DSN = config.LedgerRedis, "mysql:u@tcp(h:1)/d"
-		p := &parts{cfg: cfg, storeProbe: newProbe(slow.ping), ledgerProbe: newProbe(quick.ping)}
+		r := &Readiness{sharedStore: true, sharedLedger: true, store: newProbe(slow.ping), ledger: newProbe(quick.ping)}
 		for range 50 {
 			began := time.Now()
-			if err := p.ready(t.Context()); err != nil || time.Since(began) > 0 {
+			if err := r.Check(t.Context()); err != nil || time.Since(began) > 0 {
 				t.Fatalf("answered %v after %s", err, time.Since(began))
 			}
 			virtual.Sleep(time.Millisecond)

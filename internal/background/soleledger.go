@@ -1,4 +1,4 @@
-package app
+package background
 
 import (
 	"cmp"
@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"seckill/internal/background"
 	"time"
 )
 
@@ -15,13 +14,16 @@ import (
 // one name, a process with an embedded ledger under its own.
 const (
 	ledgerLease = "ledger"
-	redisHolder = "redis"
+	// SharedHolder is the name of all instances on Redis.
+	SharedHolder = "redis"
 	// dutyLedgerLease is the name of the loop that renews it.
 	dutyLedgerLease = "ledger-lease"
 	// ledgerLeaseTTL is how long a start waits for the lease of a process that was
 	// killed.
 	ledgerLeaseTTL   = 6 * time.Second
 	ledgerLeaseRenew = ledgerLeaseTTL / 3
+	// ledgerLeasePoll is the time between two tries to take it.
+	ledgerLeasePoll = 500 * time.Millisecond
 	// ledgerLeaseCall bounds one call.
 	ledgerLeaseCall = 2 * time.Second
 	// ledgerLeaseWait is when the lease of a dead process has surely run out: who
@@ -32,18 +34,18 @@ const (
 // ErrOtherLedger says that another ledger sells for this database.
 var ErrOtherLedger = errors.New("another ledger sells for this database")
 
-// leases are the store's, and who has one.
-type leases interface {
-	background.Lease
+// HolderLease is a Lease that also knows its holder.
+type HolderLease interface {
+	Lease
 	LeaseHolder(ctx context.Context, name string) (holder string, err error)
 }
 
-// soleLedger keeps the lease for as long as the process lives. If the database
+// SoleLedger keeps the lease for as long as the process lives. If the database
 // is away, it asks on: a lease that ran out is taken again unless another ledger
 // came first. Then both would sell, so this process must stop at once: that
 // needs no operator, and its next start says why it is refused.
-type soleLedger struct {
-	leases leases
+type SoleLedger struct {
+	leases HolderLease
 	holder string
 	log    *slog.Logger
 	lost   chan error // has the reason, once
@@ -51,39 +53,36 @@ type soleLedger struct {
 	ended  chan struct{}
 }
 
-// ledgerHolder is the name under which this instance holds the lease.
-func (p *parts) ledgerHolder() string {
-	if p.cfg.SharedLedger() {
-		return redisHolder
-	}
-	return "memory " + p.name
+// DutyMeter sees the rounds of duties.
+type DutyMeter interface {
+	ExpectDuty(name string)
+	Duty(name string, took time.Duration, err error)
 }
 
-// holdLedger takes the lease, or says who has it, and begins to renew it.
-func (p *parts) holdLedger(ctx context.Context, leases leases) error {
-	s := &soleLedger{leases: leases, holder: p.ledgerHolder(), log: p.log, lost: make(chan error, 1), ended: make(chan struct{})}
+// HoldSoleLedger takes the lease, or says who has it, and renews it from then on.
+func HoldSoleLedger(ctx context.Context, leases HolderLease, holder string, log *slog.Logger, meter DutyMeter) (*SoleLedger, error) {
+	s := &SoleLedger{leases: leases, holder: holder, log: log, lost: make(chan error, 1), ended: make(chan struct{})}
 	if err := s.take(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	loop := (&background.Loop{
+	loop := (&Loop{
 		Name: dutyLedgerLease, Every: ledgerLeaseRenew, First: ledgerLeaseRenew, Timeout: ledgerLeaseCall, Round: s.renew,
-		Logger: p.log, OnRound: p.metrics.Duty,
+		Logger: log, OnRound: meter.Duty,
 	}).Ready()
-	p.metrics.ExpectDuty(loop.Name)
+	meter.ExpectDuty(loop.Name)
 	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
 	go func() {
 		defer close(s.ended)
 		loop.Run(ctx)
 	}()
-	p.sole = s
-	return nil
+	return s, nil
 }
 
 // take waits for the lease of a process that was killed.
-func (s *soleLedger) take(ctx context.Context) error {
+func (s *SoleLedger) take(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, ledgerLeaseWait)
 	defer cancel()
-	ticker := time.NewTicker(reachPause)
+	ticker := time.NewTicker(ledgerLeasePoll)
 	defer ticker.Stop()
 	var refused error // why, as the store said it last
 	for try := 1; ; try++ {
@@ -106,7 +105,7 @@ func (s *soleLedger) take(ctx context.Context) error {
 	}
 }
 
-func (s *soleLedger) acquire(ctx context.Context) (bool, error) {
+func (s *SoleLedger) acquire(ctx context.Context) (bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, ledgerLeaseCall)
 	defer cancel()
 	has, err := s.leases.AcquireLease(ctx, ledgerLease, s.holder, ledgerLeaseTTL)
@@ -117,7 +116,7 @@ func (s *soleLedger) acquire(ctx context.Context) (bool, error) {
 }
 
 // refusal says who has the lease, why that matters and what to do.
-func (s *soleLedger) refusal(ctx context.Context) error {
+func (s *SoleLedger) refusal(ctx context.Context) error {
 	holder, err := s.leases.LeaseHolder(ctx, ledgerLease)
 	if err != nil || holder == "" {
 		holder = "unknown"
@@ -127,7 +126,7 @@ func (s *soleLedger) refusal(ctx context.Context) error {
 }
 
 // renew is a round of the loop.
-func (s *soleLedger) renew(ctx context.Context) error {
+func (s *SoleLedger) renew(ctx context.Context) error {
 	has, err := s.acquire(ctx)
 	if err != nil || has {
 		return err
@@ -140,21 +139,21 @@ func (s *soleLedger) renew(ctx context.Context) error {
 	return err
 }
 
-// lostLedger has the reason when another ledger took the database over; it never
-// has one where that cannot happen.
-func (p *parts) lostLedger() <-chan error {
-	if p.sole == nil {
+// Lost has the reason when another ledger took the database over. A nil SoleLedger
+// guards a store that no other process can open: its channel never has one.
+func (s *SoleLedger) Lost() <-chan error {
+	if s == nil {
 		return nil
 	}
-	return p.sole.lost
+	return s.lost
 }
 
-// release gives the lease up, so that the next process need not wait. What other
+// Release gives the lease up, so that the next process need not wait. What other
 // instances hold under the same name stays theirs.
-func (s *soleLedger) release(ctx context.Context) {
+func (s *SoleLedger) Release(ctx context.Context) {
 	s.stop()
 	<-s.ended
-	if s.holder == redisHolder {
+	if s.holder == SharedHolder {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, ledgerLeaseCall)

@@ -1,4 +1,4 @@
-package app
+package background
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func (held) LeaseHolder(context.Context, string) (string, error) {
 func TestSoleLedger_RefusalNamesTheOtherLedger(t *testing.T) {
 	for range 16 { // the time and the last try come at the same instant: either may be first
 		virtual.Test(t, func(t *testing.T) {
-			s := &soleLedger{leases: held{}, holder: "memory this", log: slog.New(slog.DiscardHandler)}
+			s := &SoleLedger{leases: held{}, holder: "memory this", log: slog.New(slog.DiscardHandler)}
 			if err := s.take(t.Context()); !errors.Is(err, ErrOtherLedger) {
 				t.Errorf("the start was refused by: %v", err)
 			}

@@ -1,4 +1,4 @@
-package app
+package recovery
 
 import (
 	"bytes"
@@ -9,7 +9,6 @@ import (
 
 	"seckill"
 	"seckill/internal/alert"
-	"seckill/internal/config"
 )
 
 func TestALedgerThatIsRebuiltOftenWithinAShortTimeIsTold(t *testing.T) {
@@ -25,7 +24,7 @@ func TestALedgerThatIsRebuiltOftenWithinAShortTimeIsTold(t *testing.T) {
 		"seldom, for a long time": {rebuiltWithin/(rebuiltOften-1) + time.Second, 100, false},
 	} {
 		t.Run(what, func(t *testing.T) {
-			r, now := newRebuilds(), time.Now()
+			r, now := NewRebuildAlarm(nil, true), time.Now()
 			within, often := time.Duration(0), false
 			for i := range c.times {
 				within, often = r.saw(1, uint64(2+i), now)
@@ -45,41 +44,39 @@ func TestALedgerThatIsRebuiltOftenWithinAShortTimeIsTold(t *testing.T) {
 }
 
 func TestRebuilds_ForgetWhatIsLongerAgoThanCounts(t *testing.T) {
-	r, now := newRebuilds(), time.Now()
+	r, now := NewRebuildAlarm(nil, true), time.Now()
 	for product := range uint32(10_000) {
 		r.saw(product, 2, now)
 	}
-	r.saw(1, 3, now.Add(time.Second))
-	r.tidy(now.Add(rebuiltWithin))
+	now = now.Add(rebuiltWithin)
+	r.saw(1, 3, now)
 	if len(r.of) != 10_000 {
 		t.Errorf("%d products, while all count", len(r.of))
 	}
-	r.tidy(now.Add(rebuiltWithin + time.Second))
+	r.saw(1, 4, now.Add(time.Second))
 	if len(r.of) != 1 {
 		t.Errorf("%d products, of which one counts", len(r.of))
 	}
 }
 
 func TestTheAlertOfALedgerThatIsRebuiltNamesWhatToCompare(t *testing.T) {
-	for kind, says := range map[string][]string{
-		config.LedgerRedis:  {"redis.addrs", "redis.prefix", "redis.sentinel_master", "5 times"},
-		config.LedgerMemory: {"store.dsn", "ledger.kind", "5 times"},
+	for shared, says := range map[bool][]string{
+		true:  {"redis.addrs", "redis.prefix", "redis.sentinel_master", "5 times"},
+		false: {"store.dsn", "ledger.kind", "5 times"},
 	} {
 		var log bytes.Buffer
 		raised := make(map[alert.Kind]int)
-		p := &parts{cfg: config.Default(), rebuilds: newRebuilds()}
-		p.cfg.Ledger.Kind = kind
-		p.alerter = alert.New("", slog.New(slog.NewTextHandler(&log, nil)), func(kind alert.Kind) { raised[kind]++ })
+		alarm := NewRebuildAlarm(alert.New("", slog.New(slog.NewTextHandler(&log, nil)), func(kind alert.Kind) { raised[kind]++ }), shared)
 		const more = 2
 		for i := range uint64(rebuiltOften + more) {
-			p.sawRebuilt(&seckill.Product{ID: 7, Epoch: 2 + i})
+			alarm.LedgerRebuilt(&seckill.Product{ID: 7, Epoch: 2 + i})
 		}
 		if len(raised) != 1 || raised[alert.RebuiltAgain] != 1+more {
-			t.Errorf("%s: raised %v", kind, raised)
+			t.Errorf("shared %v: raised %v", shared, raised)
 		}
 		for _, word := range append(says, "product=7") {
 			if !strings.Contains(log.String(), word) {
-				t.Errorf("%s: %q is not in %s", kind, word, &log)
+				t.Errorf("shared %v: %q is not in %s", shared, word, &log)
 			}
 		}
 	}
