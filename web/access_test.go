@@ -7,8 +7,8 @@ import (
 	"seckill/test/browser"
 )
 
-// Every state of the page, as axe-core sees it: both languages, light and dark,
-// narrow and wide.
+// axe-core checks every state of the page: both languages, light and dark, narrow
+// and wide.
 func TestPageIsAccessible(t *testing.T) {
 	for _, look := range []struct {
 		name string

@@ -9,7 +9,7 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(browser.Main(m.Run)) }
 
-// tab is a tab of the browser at the shopper's page.
+// tab is a browser tab with the shopper's page.
 type tab struct{ *browser.Tab }
 
 func openTab(t *testing.T, o browser.Options) *tab {
@@ -17,7 +17,7 @@ func openTab(t *testing.T, o browser.Options) *tab {
 	return &tab{browser.Open(t, o)}
 }
 
-// signIn goes through the demo login.
+// signIn uses the demo login.
 func (b *tab) signIn() {
 	b.Until(`document.querySelector('#demo-name') !== null`)
 	b.Click(".demo button")

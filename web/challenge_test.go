@@ -15,10 +15,10 @@ import (
 	"seckill/test/browser"
 )
 
-// onePixel is a picture.
+// onePixel is a small picture.
 const onePixel = "data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
-// guarded is a product that wants a token, on sale since startsIn ago.
+// guarded is a product that requires a purchase token. Its sale starts in startsIn.
 func guarded(startsIn time.Duration) map[string]any {
 	p := product(1, "Phone 17 Pro", startsIn)
 	p["token_required"], p["token_opens_at"] = true, time.Now().Add(startsIn-time.Minute)
@@ -81,7 +81,7 @@ func TestTokenIsRenewedBeforeItEnds(t *testing.T) {
 	s.until("a second token", func() bool { return len(s.answered) >= 2 })
 }
 
-// until waits for something that the page does.
+// until waits for an action of the page.
 func (s *stub) until(what string, true func() bool) {
 	s.t.Helper()
 	deadline := time.NewTimer(browser.StepDeadline)
@@ -129,7 +129,7 @@ func TestPictureIsAnsweredAndThePressGoesOn(t *testing.T) {
 	}
 }
 
-func TestWhoCannotSeeThePictureLetsTheDeviceWork(t *testing.T) {
+func TestPicture_ProofOfWorkIsTheAlternative(t *testing.T) {
 	s := newStub(t)
 	s.challenge = imageChallenge()
 	s.products = []map[string]any{guarded(-time.Minute)}
@@ -142,7 +142,7 @@ func TestWhoCannotSeeThePictureLetsTheDeviceWork(t *testing.T) {
 	}
 }
 
-func TestWorkCanBeLeftForThePicture(t *testing.T) {
+func TestProofOfWork_CanBeLeftForThePicture(t *testing.T) {
 	s := newStub(t)
 	s.challenge = imageChallenge()
 	s.products = []map[string]any{guarded(-time.Minute)}
@@ -155,7 +155,7 @@ func TestWorkCanBeLeftForThePicture(t *testing.T) {
 	b.Until(`document.querySelector('#challenge-answer') !== null`)
 }
 
-func TestShopsOwnCheckAnswersFromItsOriginOnly(t *testing.T) {
+func TestShopWidget_AnswersOnlyFromItsOrigin(t *testing.T) {
 	told := make(chan url.Values, 1)
 	widget := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/check" {

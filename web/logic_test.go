@@ -12,7 +12,7 @@ import (
 	"seckill/web"
 )
 
-// The pure modules are tested where they run: in the browser.
+// The pure modules are tested in the browser, where they run.
 func TestPureModules(t *testing.T) {
 	s := newStub(t)
 	b := openTab(t, browser.Options{})
@@ -147,8 +147,8 @@ func TestPureModules(t *testing.T) {
 	}
 }
 
-// pageBudget keeps the page light for a phone on a crowded network: all of its
-// files as they are sent, compressed. The demo's own pictures are not part of it.
+// pageBudget bounds the compressed size of all files, so that the page loads quickly
+// on a phone in a crowded network. The demo's pictures do not count.
 const pageBudget = 60 << 10
 
 func TestPageIsLight(t *testing.T) {
@@ -168,7 +168,7 @@ func TestPageIsLight(t *testing.T) {
 	}
 }
 
-func TestPageIsOnlyItsOwnAndNothingInline(t *testing.T) {
+func TestPage_LoadsOnlyOwnFilesAndNothingInline(t *testing.T) {
 	err := fs.WalkDir(web.Shop(), ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err

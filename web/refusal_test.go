@@ -54,10 +54,10 @@ func TestRetryAfterIsHonoured(t *testing.T) {
 	}
 }
 
-// coolDown is from one press to the next.
+// coolDown is the time between two presses.
 const coolDown = 5 * time.Second
 
-func TestOnePressCools(t *testing.T) {
+func TestPress_StartsCoolDown(t *testing.T) {
 	s := newStub(t)
 	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
 	s.answers = []answer{{400, "bad_request", false}}
@@ -129,9 +129,9 @@ func TestSoldOutAfterALostAnswerStillFindsTheOrder(t *testing.T) {
 	b.UntilText("#order h2", "It’s yours!")
 }
 
-// "Sold out" is believed only when all orders could be looked through: until
-// then the press keeps its key.
-func TestSoldOutIsNotBelievedWhileOrdersCannotAllBeRead(t *testing.T) {
+// The page accepts "sold out" only after it could read all orders. Until then the
+// button keeps its idempotency key.
+func TestSoldOut_NotAcceptedWhileOrdersAreUnreadable(t *testing.T) {
 	s := newStub(t)
 	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
 	s.answers = []answer{{cut: true}, {409, "sold_out", false}}

@@ -11,7 +11,7 @@ import (
 	"seckill/test/browser"
 )
 
-// litWithin is generous for a busy machine; on an idle one it is a few ms.
+// litWithin is generous for a busy machine; an idle one needs a few ms.
 const litWithin = 5 * time.Second
 
 const (
@@ -28,7 +28,7 @@ func openProduct(t *testing.T, s *stub, o browser.Options) *tab {
 	return b
 }
 
-func TestButtonLightsAtTheStartAndNotBefore(t *testing.T) {
+func TestButton_EnabledAtTheStartAndNotBefore(t *testing.T) {
 	for _, clock := range []struct{ name, script string }{
 		{"right local clock", ""},
 		{"local clock three days ahead", skewed(72 * time.Hour)},
@@ -58,8 +58,8 @@ func TestButtonLightsAtTheStartAndNotBefore(t *testing.T) {
 	}
 }
 
-// startSoon has the operator move the start; the page learns it at its next
-// look and from then on goes by the clock alone.
+// startSoon moves the start, as an operator does. The page learns it at its next
+// request and then follows the clock alone.
 func (b *tab) startSoon(s *stub) time.Time {
 	startsAt := time.Now().Add(1500 * time.Millisecond)
 	s.mu.Lock()
@@ -79,7 +79,7 @@ func skewed(by time.Duration) string {
 	}`, by.Milliseconds())
 }
 
-func TestBuyIsQueuedThenYoursThenPaid(t *testing.T) {
+func TestBuy_QueuedThenPendingThenPaid(t *testing.T) {
 	s := newStub(t)
 	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
 	b := openProduct(t, s, browser.Options{})
@@ -129,9 +129,9 @@ func TestAListThatMayMissOrdersSaysSo(t *testing.T) {
 	b.Until(`document.querySelector('.order-card') !== null && document.querySelector('#orders-partial') === null`)
 }
 
-// The page notices by itself that all is sold, and that a unit has come back; and
-// at once when the shopper returns to it.
-func TestReturnedUnitsLightTheButtonAgain(t *testing.T) {
+// The page itself notices that all units are sold and that one has come back. It
+// checks at once when the shopper returns to the tab.
+func TestReturnedUnits_EnableTheButtonAgain(t *testing.T) {
 	s := newStub(t)
 	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
 	become := func(status string) {
@@ -233,7 +233,7 @@ func TestChineseAndEnglish(t *testing.T) {
 	b.Click("#language")
 	b.UntilText("#buy", "Buy now")
 	b.Open(s.URL + "/?again#/products/1")
-	b.UntilText("#buy", "Buy now") // remembered
+	b.UntilText("#buy", "Buy now") // the choice is remembered
 	b.Until(`document.documentElement.lang === 'en'`)
 	b.Click("#language")
 	b.Click("#buy")
@@ -329,8 +329,8 @@ func TestWithoutAPayPageThePageSaysWhereToPay(t *testing.T) {
 	b.Until(`!document.querySelector("[id^=pay-sandbox]")`)
 }
 
-// Whoever has something to pay is led to the shop's own cashier, with the
-// number of the order, and from there back to it.
+// If an order must be paid, the page leads to the shop's own cashier with the order
+// number. The cashier leads back to the page.
 func TestShopsCashierKnowsTheOrderAndTheWayBack(t *testing.T) {
 	for _, c := range []struct{ name, template, order string }{
 		{"by placeholders", "/pay/{order_no}?to={return}", "path"},
@@ -361,7 +361,7 @@ func TestShopsCashierKnowsTheOrderAndTheWayBack(t *testing.T) {
 			b.Accessible("to be paid at the shop's cashier")
 			b.Click("#pay-shop")
 			b.UntilText("#order h2", "Thank you!")
-			b.Until(fmt.Sprintf(`location.hash === '#/orders/%s?link=look'`, orderNo)) // it may have been another browser
+			b.Until(fmt.Sprintf(`location.hash === '#/orders/%s?link=look'`, orderNo)) // another browser may have bought
 		})
 	}
 }

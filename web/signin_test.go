@@ -11,8 +11,8 @@ import (
 	"seckill/test/browser"
 )
 
-// loginPage is the shop's own login, which leads back with a code at once, and
-// with the state that the page came with.
+// loginPage is the shop's own login. It redirects back at once with a code and the
+// page's state.
 func loginPage(t *testing.T, code string) string {
 	t.Helper()
 	shop := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -42,16 +42,16 @@ func TestShopsLoginLeadsBackToTheSamePlace(t *testing.T) {
 	}
 }
 
-// Whoever is signed in can leave, by hand or led here by the shop's own logout,
-// and nothing of the login stays behind.
-func TestWhoSignsOutIsForgotten(t *testing.T) {
+// A shopper can sign out, by hand or by the shop's own logout page. Nothing of the
+// login remains.
+func TestSignOut_ForgetsTheLogin(t *testing.T) {
 	for _, leave := range []struct {
 		name, language, words string
 		press                 func(b *tab)
 	}{
 		{"by the button", "en-US", "You are signed out", func(b *tab) {
 			b.Do(`document.querySelector('#sign-out').focus()`)
-			b.Press("\r") // and is not asked
+			b.Press("\r") // without a question
 		}},
 		{"by the shop's logout", "zh-CN", "退出登录", func(b *tab) {
 			b.Do(`location.hash = '#/signout'`)
@@ -87,14 +87,14 @@ func TestWhoSignsOutIsForgotten(t *testing.T) {
 			s.mu.Lock()
 			s.calls["POST /api/v1/login"] = 0 // another code
 			s.mu.Unlock()
-			b.Click("#login") // the address that signs out has gone: signing in lasts
+			b.Click("#login") // the sign-out address is gone, so the login stays
 			b.UntilText("#buyer", "王小明")
 			b.Until(`!document.querySelector('#signed-out')`)
 		})
 	}
 }
 
-// TestSignOutLink_AsksFirst: any site can link to the address that signs out.
+// Any site can link to the sign-out address, so the page asks first.
 func TestSignOutLink_AsksFirst(t *testing.T) {
 	s := newStub(t)
 	s.demo, s.loginURL = false, loginPage(t, "good")
@@ -108,7 +108,7 @@ func TestSignOutLink_AsksFirst(t *testing.T) {
 		func() { b.Click("#answer-no") },
 		func() { b.Press("\x1b") },
 		func() { b.Press("\r") },                      // the safe answer has the focus
-		func() { b.Do(`location.hash = '#/orders'`) }, // goes elsewhere
+		func() { b.Do(`location.hash = '#/orders'`) }, // navigates away
 	} {
 		b.Open(other.URL)
 		b.UntilText("dialog", "Sign out?")
@@ -122,14 +122,14 @@ func TestSignOutLink_AsksFirst(t *testing.T) {
 	b.Click("#answer-yes")
 	b.UntilText("#signed-out", "You are signed out")
 	b.Until(`!localStorage.seckill_token`)
-	b.Open(other.URL) // who is signed out already has nothing to decide
+	b.Open(other.URL) // without a login there is no question
 	b.UntilText("#signed-out", "You are signed out")
 	b.Until(`!document.querySelector('dialog')`)
 }
 
-// What signing in is for is said as it is at each place, and nothing where it
-// would be for nothing; nowhere is the place itself blank.
-func TestEachPlaceSaysWhatSigningInIsFor(t *testing.T) {
+// Each place of the page says why to sign in, unless signing in would not help.
+// No place is blank.
+func TestSignIn_EachPlaceSaysWhy(t *testing.T) {
 	s := newStub(t)
 	s.demo, s.loginURL = false, loginPage(t, "good")
 	soon, gone, over := product(2, "Earbuds", time.Hour), product(3, "Socks", -time.Minute), product(4, "Tea", -time.Minute)
@@ -159,7 +159,7 @@ func TestEachPlaceSaysWhatSigningInIsFor(t *testing.T) {
 	}
 }
 
-func TestCodeThatIsNotTakenIsSaid(t *testing.T) {
+func TestSignIn_RefusedCodeIsShown(t *testing.T) {
 	s := newStub(t)
 	s.demo, s.loginURL = false, loginPage(t, "used")
 	b := openTab(t, browser.Options{})
@@ -173,9 +173,9 @@ func TestCodeThatIsNotTakenIsSaid(t *testing.T) {
 	b.Until(`location.hash === '#/orders'`)
 }
 
-// TestLinkOfSomebodyElseAsksFirst: who follows a link with a sign-in that this
-// page did not ask for is not somebody else without knowing.
-func TestLinkOfSomebodyElseAsksFirst(t *testing.T) {
+// A link with a login that this page did not request must not change the user
+// silently.
+func TestSignInLink_UnrequestedLoginAsksFirst(t *testing.T) {
 	s := newStub(t)
 	s.demo, s.code, s.loginURL = false, bearerOf("王小明"), loginPage(t, "good")
 	b := openTab(t, browser.Options{})
@@ -194,7 +194,7 @@ func TestLinkOfSomebodyElseAsksFirst(t *testing.T) {
 	b.Shot("link of somebody else")
 	b.Click("#answer-yes")
 	b.UntilText("#buyer", "王小明")
-	// Who is signed in is not made somebody else either.
+	// The same if a user is signed in already.
 	b.Open(s.URL + "/?link=other#token=" + bearerOf("eve"))
 	b.UntilText("dialog", "Sign in as eve?")
 	b.Press("\x1b")
@@ -202,7 +202,7 @@ func TestLinkOfSomebodyElseAsksFirst(t *testing.T) {
 	b.UntilText("#buyer", "王小明")
 }
 
-func TestLoginThatWillNotLastIsSaidInTime(t *testing.T) {
+func TestLogin_WarnsBeforeItExpires(t *testing.T) {
 	s := newStub(t)
 	s.demo, s.loginURL = false, loginPage(t, "good")
 	p := product(1, "Phone 17 Pro", time.Hour)
@@ -220,7 +220,7 @@ func TestLoginThatWillNotLastIsSaidInTime(t *testing.T) {
 	b.Until(`location.hash === '#/products/1'`)
 }
 
-func TestLoginThatHasEndedIsNotTried(t *testing.T) {
+func TestLogin_ExpiredLoginIsNotSent(t *testing.T) {
 	s := newStub(t)
 	s.demo = false
 	s.products = []map[string]any{product(1, "Phone 17 Pro", -time.Minute)}
@@ -229,7 +229,7 @@ func TestLoginThatHasEndedIsNotTried(t *testing.T) {
 	b.UntilText("#buy", "Sign in to buy")
 }
 
-func TestOrderLinkOnlyLooks(t *testing.T) {
+func TestOrderLink_IsReadOnly(t *testing.T) {
 	s := newStub(t)
 	s.demo, s.loginURL = false, loginPage(t, "good")
 	s.move("pending", "")
@@ -243,12 +243,12 @@ func TestOrderLinkOnlyLooks(t *testing.T) {
 	b.UntilText("#order h2", "Thank you!")
 	b.Open(s.URL + "/?old#/orders/" + orderNo + "?link=old")
 	b.UntilText("#main", "no longer valid")
-	b.Click("#login") // and who signs in is shown the order
+	b.Click("#login") // after the login the order is shown
 	b.UntilText("#order h2", "Thank you!")
 	b.UntilText("#buyer", "王小明")
 }
 
-func TestOrderLinkWorksBesideAnothersLogin(t *testing.T) {
+func TestOrderLink_WorksWithAnotherLogin(t *testing.T) {
 	s := newStub(t)
 	s.stranger = true
 	s.move("pending", "")

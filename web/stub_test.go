@@ -22,8 +22,8 @@ import (
 
 const orderNo = "SK01JZZZZZZZ0000000000000001"
 
-// stub answers the public API just as far as the page's own logic needs it.
-// The engine itself is tested elsewhere, with the real server.
+// stub answers the public API as far as the page's logic needs it. Other tests use
+// the real server.
 type stub struct {
 	*httptest.Server
 	t *testing.T
@@ -32,19 +32,19 @@ type stub struct {
 	demo     bool
 	loginURL string
 	payURL   string
-	code     string // that the login takes, once
+	code     string // accepted by the login once
 	products []map[string]any
-	// challenge is what the page must answer; the token's road checks it.
+	// challenge is the task for the page; the token route checks the answer.
 	challenge  map[string]any
 	tokenLife  time.Duration
-	challenges []string // the types that were asked for, "" for the shop's own
+	challenges []string // requested kinds, "" for the default one
 	answered   []string
-	// answers are given to purchases in turn; the last one repeats.
+	// answers are the replies to purchases, in order; the last one repeats.
 	answers []answer
 	order   map[string]any
 	noSSE   bool
-	partial bool // the list of orders may miss some
-	// stranger: whoever is signed in is not the order's buyer.
+	partial bool // the list of orders may be incomplete
+	// stranger: the signed-in user is not the order's buyer.
 	stranger bool
 	changed  chan struct{} // closed and replaced when the order changes
 	asked    []purchase
@@ -57,13 +57,13 @@ type stub struct {
 type answer struct {
 	status int
 	code   string
-	cut    bool // the connection is dropped in the middle of the answer
+	cut    bool // the connection breaks in the middle of the answer
 }
 
-// retryAfter is what a 429 asks for, in seconds.
+// retryAfter is the Retry-After of a 429, in seconds.
 const retryAfter = 2
 
-// purchase is what the page sent.
+// purchase is a request of the page.
 type purchase struct {
 	key, bearer, token string
 	quantity           int
@@ -124,7 +124,7 @@ func (s *stub) pageInfo(w http.ResponseWriter, _ *http.Request) {
 	reply(w, 200, map[string]any{"demo": s.demo, "login_url": s.loginURL, "pay_url": s.payURL})
 }
 
-// login takes the one code once.
+// login accepts the code once.
 func (s *stub) login(w http.ResponseWriter, r *http.Request) {
 	var body struct{ Code string }
 	_ = json.NewDecoder(r.Body).Decode(&body)
@@ -137,7 +137,7 @@ func (s *stub) login(w http.ResponseWriter, r *http.Request) {
 	reply(w, 200, map[string]any{"token": bearerOf("王小明"), "buyer": "王小明", "expires_at": time.Now().Add(time.Hour)})
 }
 
-// powDifficulty is done within a blink.
+// powDifficulty takes a moment to solve.
 const powDifficulty = 12
 
 func (s *stub) giveChallenge(w http.ResponseWriter, r *http.Request) {
@@ -185,8 +185,8 @@ func (s *stub) demoLogin(w http.ResponseWriter, r *http.Request) {
 	reply(w, 200, map[string]any{"token": bearerOf(user), "buyer": user})
 }
 
-// loginEnds is one instant for all of a run: bearerOf gives a buyer the same token
-// every time.
+// loginEnds is fixed for a test run: bearerOf must give a buyer the same token every
+// time.
 var loginEnds = time.Now().Add(24 * time.Hour)
 
 func bearerOf(user string) string { return bearerUntil(user, loginEnds) }
@@ -196,7 +196,7 @@ func bearerUntil(user string, end time.Time) string {
 	return "e30." + base64.RawURLEncoding.EncodeToString(claims) + ".sig"
 }
 
-// list has pages of 100 products, whose ids are 1, 2, 3 …
+// list returns pages of 100 products with the ids 1, 2, 3 …
 func (s *stub) list(w http.ResponseWriter, r *http.Request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -242,8 +242,8 @@ func (s *stub) buy(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case next.cut:
-		// A browser repeats a request by itself when a kept connection closes
-		// without a byte, so the answer is cut in its middle.
+		// If a kept connection closes before the first byte, a browser repeats the request
+		// itself. So cut the answer in the middle.
 		w.Header().Set("Content-Length", "100")
 		w.WriteHeader(202)
 		_, _ = w.Write([]byte("{"))
@@ -257,7 +257,7 @@ func (s *stub) buy(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// set moves the order; the caller holds the lock.
+// set changes the order; the caller holds the lock.
 func (s *stub) set(status, reason string, quantity int) {
 	s.order = map[string]any{
 		"order_no": orderNo, "product_id": 1, "product_name": "Phone 17 Pro", "quantity": quantity,

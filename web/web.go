@@ -1,5 +1,5 @@
-// Package web holds the pages that the engine serves, embedded as they are:
-// plain HTML, CSS and ES modules, with no build step.
+// Package web embeds the pages that the engine serves: plain HTML, CSS and ES
+// modules, without a build step.
 package web
 
 import (
@@ -10,7 +10,7 @@ import (
 //go:embed shop
 var files embed.FS
 
-// Shop is the shopper's page, rooted at the folder that holds index.html.
+// Shop returns the shopper's page. index.html is at its root.
 func Shop() fs.FS {
 	shop, err := fs.Sub(files, "shop")
 	if err != nil { // only for a malformed path, and this one is constant

@@ -1,5 +1,5 @@
-// Package datadir keeps a folder of one process: the lock that keeps others off,
-// and names of files that outlive a power cut.
+// Package datadir protects a folder of one process: a lock excludes other
+// processes, and Sync makes the names of new files durable.
 package datadir
 
 import (
@@ -13,18 +13,16 @@ import (
 )
 
 const (
-	// patience is how long a lock is waited for. A process that has just ended, or
-	// a child that is being started and still shares our descriptors, may hold it
-	// for an instant longer.
+	// patience is how long Lock waits. A process that has just ended, or a child
+	// that is being started with our file descriptors, may hold the lock a moment longer.
 	patience = time.Second
 	poll     = 10 * time.Millisecond
 )
 
-// ErrHeld says that another process has the lock.
+// ErrHeld: another process has the lock.
 var ErrHeld = errors.New("held by another process")
 
-// Lock makes a second process that locks the file fail. It is held until the file
-// is closed.
+// Lock locks a file for one process. The lock is held until the file is closed.
 func Lock(ctx context.Context, path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -7,13 +7,12 @@ import (
 	"time"
 )
 
-// clockName is the fault of a wall clock that is wrong: EnvVar is "clock:+5m"
-// or "clock:-5m".
+// clockName is the fault of a wrong wall clock: EnvVar is "clock:+5m" or
+// "clock:-5m".
 const clockName = "clock:"
 
-// Now is the wall clock of this process's machine, as wrong as the environment
-// makes it. Whoever asks for the time of day asks here; durations are measured
-// on the monotonic clock, which nobody sets.
+// Now is the wall clock plus the Skew from the environment. All code that needs the
+// time of day calls it. Durations use the monotonic clock, which cannot be set.
 func Now() time.Time {
 	if by := Skew(); by != 0 {
 		return time.Now().Round(0).Add(by)
@@ -21,7 +20,7 @@ func Now() time.Time {
 	return time.Now()
 }
 
-// Skew is by how much that clock is wrong.
+// Skew is the configured error of the clock.
 var Skew = sync.OnceValue(func() time.Duration { return skewOf(os.Getenv(EnvVar)) })
 
 func skewOf(spec string) time.Duration {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestTheEnvironmentSetsTheClockWrong(t *testing.T) {
+func TestNow_SkewFromEnvironment(t *testing.T) {
 	for spec, want := range map[string]time.Duration{
 		"": 0, "clock:+5m": 5 * time.Minute, "clock:-5m": -5 * time.Minute,
 		"clock:soon": 0, "store.confirm.before:3": 0,

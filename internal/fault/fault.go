@@ -1,7 +1,6 @@
-// Package fault kills the process at named points, so that tests can show
-// what survives a crash between any two writes, or holds it up there, so that
-// they can show what a slow disk does. A point costs one atomic load unless the
-// environment arms it.
+// Package fault kills or delays the process at named points. So tests can show what
+// survives a crash between two writes, and what a slow disk does. A point costs one
+// atomic load unless the environment arms it.
 package fault
 
 import (
@@ -14,8 +13,8 @@ import (
 	"time"
 )
 
-// EnvVar arms a point: "name" kills at its first passing, "name:3" at its
-// third; "name~20ms" holds up every passing that long.
+// EnvVar arms a point: "name" kills at the first call, "name:3" at the third.
+// "name~20ms" delays every call by that time.
 const EnvVar = "SECKILL_FAULT"
 
 type armed struct {
@@ -55,8 +54,8 @@ func Arm(spec string) {
 	current.Store(a)
 }
 
-// Point is a place between two writes. An armed point kills the process there
-// as SIGKILL does: nothing is flushed, nothing is deferred.
+// Point marks a place between two writes. An armed point kills the process as
+// SIGKILL does: nothing is flushed and no deferred function runs.
 func Point(name string) {
 	a := current.Load()
 	if a == nil || a.name != name {

@@ -7,7 +7,7 @@ import (
 	"seckill/test/virtual"
 )
 
-func TestAPointThatHoldsUpDoesSoEveryTimeAndKillsNobody(t *testing.T) {
+func TestPoint_DelaysEveryCallWithoutKilling(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		defer Arm("")
 		Arm("slow~20ms")

@@ -6,19 +6,19 @@ import (
 	"time"
 )
 
-// clockProbes is how often the server is asked for its time; the answer with
-// the shortest way says most.
+// clockProbes is how often the server's time is read. The answer with the
+// shortest round trip is the most exact.
 const clockProbes = 9
 
-// clock is the server's, seen from here.
+// clock is the server's clock, as measured from here.
 type clock struct {
 	now    func() time.Time
 	offset time.Duration // server minus us
-	trip   time.Duration // there and back, of the probe that counts
+	trip   time.Duration // round trip of the best probe
 }
 
-// readClock measures the offset. The server's milliseconds are cut off, so
-// half of one is added; it is assumed that both ways take the same time.
+// readClock measures the offset. The server truncates to milliseconds, so half a
+// millisecond is added. Both directions are assumed to take the same time.
 func readClock(now func() time.Time, ask func() (time.Time, error)) (clock, error) {
 	c := clock{now: now, trip: -1}
 	for range clockProbes {
@@ -37,10 +37,10 @@ func readClock(now func() time.Time, ask func() (time.Time, error)) (clock, erro
 	return c, nil
 }
 
-// local is the instant here at which it is the given time there.
+// local converts the server's time to local time.
 func (c *clock) local(server time.Time) time.Time { return server.Add(-c.offset) }
 
-// server is the time there.
+// server returns the server's current time.
 func (c *clock) server() time.Time { return c.now().Add(c.offset) }
 
 // wait waits until an instant or the end of ctx.

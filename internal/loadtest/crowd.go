@@ -13,49 +13,49 @@ import (
 	"seckill/internal/auth"
 )
 
-// tokenSlack is how long buyers' tokens outlive the bounds of the test.
+// tokenSlack is how long buyers' tokens are valid beyond the end of the test.
 const tokenSlack = 24 * time.Hour
 
-// fate is how a buyer's asking ended.
+// fate is the outcome of a buyer's requests.
 type fate uint8
 
 const (
 	fateNone    fate = iota // never asked
 	fateWon                 // 202
 	fateRefused             // a clear no
-	fateUnknown             // busy, too_hot, no answer or no token for the last try: there may be an order
+	fateUnknown             // busy, too_hot, no answer or no token at the last try: there may be an order
 )
 
-// repeatFate is how a winner's repeated request ended.
+// repeatFate is the outcome of a winner's repeated request.
 type repeatFate uint8
 
 const (
 	repeatNone    repeatFate = iota
 	repeatSame               // 202 with the same order
-	repeatOther              // anything that is not: the key did not hold
-	repeatUnknown            // busy, or without a token, to the last try
+	repeatOther              // any other answer: the key did not find the order
+	repeatUnknown            // busy, or no token, at the last try
 )
 
-// buyer is one of the crowd. One goroutine at a time has its call in hand.
+// buyer is one of the crowd. At most one goroutine holds its call.
 type buyer struct {
 	authorization string
 	fate          fate
 	repeat        repeatFate
 	orderNo       string
-	body          []byte // of the request, where it has a purchase token; else nil
-	pass          *pass  // the token, where one is required; else nil
-	// mayOwn says that an answer was yes, or left open whether there is an order:
-	// another token must be of the same purchase.
+	body          []byte // request body with the purchase token, if the product requires one; else nil
+	pass          *pass  // the token, if the product requires one; else nil
+	// mayOwn: there may be an order. Another token must then belong to the same
+	// purchase.
 	mayOwn bool
-	// lack is why there was no living token for the last press, of the repeat if
-	// the buyer has won; nil if there was.
+	// lack is the reason why the last request had no valid token, nil if it
+	// had one. For a winner it is about the repeated request.
 	lack error
-	// twist is what a buyer was told that no answer may be, in words.
+	// twist describes an answer that contradicts the API, "" if there was none.
 	twist string
 }
 
-// signBuyers makes the crowd's tokens before the start: the second of the sale
-// is not for signing.
+// signBuyers signs the crowd's tokens before the start, so that signing takes no
+// time from the sale.
 func signBuyers(ctx context.Context, signer *auth.Signer, run string, n int, expires time.Time) ([]buyer, error) {
 	buyers := make([]buyer, n)
 	group, ctx := errgroup.WithContext(ctx)
@@ -81,7 +81,7 @@ func signBuyers(ctx context.Context, signer *auth.Signer, run string, n int, exp
 func buyerName(run string, i int) string { return fmt.Sprint(buyerPrefix(run), i) }
 func buyerKey(run string, i int) string  { return fmt.Sprintf("%s-%d", run, i) }
 
-// crowd is everybody who comes.
+// crowd is all buyers of the test.
 type crowd struct {
 	opt     *Options
 	product uint32
@@ -93,8 +93,8 @@ type crowd struct {
 	tally   *tally
 }
 
-// warm opens the connections before the second, as browsers that show a
-// countdown have.
+// warm opens the connections before the start, as browsers that show a countdown
+// do.
 func (c *crowd) warm(ctx context.Context, shops []*shop) error {
 	var group errgroup.Group
 	for _, s := range shops {
@@ -109,8 +109,8 @@ func (c *crowd) warm(ctx context.Context, shops []*shop) error {
 	return group.Wait()
 }
 
-// rush lets the crowd in and returns when everybody has an answer, or gave up,
-// or ctx has ended.
+// rush sends the crowd's requests. It returns when every buyer has an answer or has
+// given up, or when ctx has ended.
 func (c *crowd) rush(ctx context.Context, shops []*shop) {
 	stop := c.watch()
 	defer stop()
@@ -136,8 +136,8 @@ func (c *crowd) rush(ctx context.Context, shops []*shop) {
 	all.Wait()
 }
 
-// send sends one call and takes its answer. With a rate, time counts from when
-// the call was due: a server that stalls does not hide who had to wait in line.
+// send sends one call and handles its answer. With a rate, latency counts from the
+// moment when the call was due. So a stalled server cannot hide queueing time.
 func (c *crowd) send(s *shop, next call) {
 	b := &c.buyers[next.buyer]
 	from := c.clock.now()
@@ -168,7 +168,7 @@ func (c *crowd) send(s *shop, next call) {
 		next.try++
 		c.tally.waiting.Add(1)
 		if !next.repeat {
-			b.fate = fateUnknown // until it is heard
+			b.fate = fateUnknown // until there is an answer
 		}
 		c.line.put(next)
 		return
@@ -191,7 +191,7 @@ func (c *crowd) send(s *shop, next call) {
 	}
 }
 
-// nameOf is under which name an answer counts.
+// nameOf returns the name under which an answer is counted.
 func nameOf(a *answer, err error) string {
 	switch {
 	case err != nil:
@@ -204,8 +204,8 @@ func nameOf(a *answer, err error) string {
 	return string(a.code)
 }
 
-// again reports whether a polite client asks again after such an answer. One
-// that came a blink too early does, too.
+// again reports whether a polite client retries after this answer. It also retries
+// after `not_started`.
 func again(name string) bool {
 	switch name {
 	case answerNone, answerStrange, string(seckill.CodeBusy), string(seckill.CodeTooHot), string(seckill.CodeRateLimited), string(seckill.CodeNotStarted):
@@ -214,8 +214,8 @@ func again(name string) bool {
 	return false
 }
 
-// leavesOpen reports whether there may be an order after such an answer. The
-// others are given before anything is taken.
+// leavesOpen reports whether there may be an order after this answer. The other
+// answers are given before anything is reserved.
 func leavesOpen(name string) bool {
 	switch name {
 	case answerAccepted, answerNone, answerStrange, string(seckill.CodeBusy), string(seckill.CodeTooHot):
@@ -224,7 +224,7 @@ func leavesOpen(name string) bool {
 	return false
 }
 
-// heard takes the last answer to a buyer's asking.
+// heard handles a buyer's last answer.
 func (b *buyer) heard(name string, a *answer) {
 	switch name {
 	case answerAccepted:
@@ -237,18 +237,18 @@ func (b *buyer) heard(name string, a *answer) {
 	case answerNone, answerStrange, string(seckill.CodeBusy), string(seckill.CodeTooHot), string(seckill.CodeRateLimited):
 		b.fate = fateUnknown
 	case string(seckill.CodeAlreadyPurchased):
-		// A new buyer with one key: either the limit counts wrongly, or a retry
-		// was not recognised by its key.
+		// A new buyer with one key: either the limit counts wrongly, or the server
+		// did not recognize a retry by its key.
 		b.fate, b.twist = fateUnknown, "already_purchased to the only key of a new buyer"
 	default:
 		b.fate = fateRefused
 	}
 }
 
-// heardRepeat takes the last answer to a winner's repeated request.
+// heardRepeat handles the last answer to a winner's repeated request.
 func (b *buyer) heardRepeat(name string, a *answer) {
 	if again(name) {
-		return // stays unknown
+		return // fate stays unknown
 	}
 	no, err := orderOf(a)
 	switch {
@@ -261,7 +261,7 @@ func (b *buyer) heardRepeat(name string, a *answer) {
 	}
 }
 
-// watch tells how the crowd stands, until stopped.
+// watch reports the progress until stopped.
 func (c *crowd) watch() (stop func()) {
 	var last Snapshot
 	return every(progressEvery, func() {
@@ -272,7 +272,7 @@ func (c *crowd) watch() (stop func()) {
 	})
 }
 
-// every does something now and then in the background, until stopped.
+// every calls do periodically in the background until stopped.
 func every(period time.Duration, do func()) (stop func()) {
 	var ended sync.WaitGroup
 	done := make(chan struct{})
@@ -300,10 +300,10 @@ const (
 	saltSettle = 0xbf58476d1ce4e5b9
 )
 
-// chosen reports whether buyer i belongs to a share, always the same way.
+// chosen reports whether buyer i belongs to a share. It is deterministic.
 func chosen(i int, salt uint64, share float64) bool { return spread(i, salt) < share }
 
-// spread is a number from 0 to 1, different for each i (splitmix64).
+// spread hashes i to a number from 0 to 1 (splitmix64).
 func spread(i int, salt uint64) float64 {
 	z := uint64(i)*0x9e3779b97f4a7c15 + salt
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9

@@ -4,34 +4,33 @@ import (
 	"seckill/internal/api"
 )
 
-// Evidence is what was seen from outside, in figures: the judge needs nothing
-// else, so that it can be judged itself with figures that are not true.
+// Evidence is all observations from outside, as figures. The judge reads nothing
+// else, so that tests can feed it false figures.
 type Evidence struct {
-	// Partial says why the test was cut short, "" when it was not.
+	// Partial says why the test was cut short, "" if it was not.
 	Partial string
-	// Fresh says that nobody else buys this product.
+	// Fresh: the test made this product, so nobody else should buy it.
 	Fresh           bool
 	Quantity, Limit int64
 
-	// Buyers by how their asking ended.
+	// Buyers by the outcome of their requests.
 	Won, Refused, GaveUp, NeverAsked int64
 	SoldOutAnswers                   int64
-	// NoToken of those who gave up or never asked had no living purchase token,
-	// and why the last of them had none.
+	// NoToken counts the buyers who gave up or never asked because they had no
+	// valid purchase token. LastLack is the reason of the last one.
 	NoToken    int64
 	NoTokenWhy string
-	// FoundUnits were bought by those who gave up: busy means unknown.
+	// FoundUnits belong to buyers who gave up: busy means unknown.
 	FoundUnits   int64
-	FoundUnknown int64 // buyers who gave up and could not be looked up
-	// ForeignUnits were bought by others; ForeignUnread says that there may be
-	// more.
+	FoundUnknown int64 // buyers who gave up and whose orders could not be read
+	// ForeignUnits were bought by others. ForeignUnread: there may be more.
 	ForeignUnits  int64
 	ForeignUnread bool
 
-	// Figures before the crowd, when the queue was empty after it, and at the
-	// end; nil where they could not be had.
+	// Stats before the crowd, when the queue was empty after it, and at the end;
+	// nil if they could not be read.
 	Before, Drained, Final *api.Stats
-	// Drains says that the queue became empty.
+	// Drains: the queue became empty.
 	Drains bool
 
 	Orders   Orders
@@ -44,52 +43,52 @@ type Evidence struct {
 	ReconcileFailed string
 }
 
-// Orders are the promised orders as their buyers read them at the end.
+// Orders counts the promised orders, as their buyers read them at the end.
 type Orders struct {
 	Promised int64 // all 202s
-	Read     int64 // of which so many were looked up
-	Unread   int64 // and so many could not be had
+	Read     int64 // orders that were looked up
+	Unread   int64 // orders that could not be read
 	ByStatus map[string]int64
-	// Lost are promises that their buyers cannot read, or that failed without
-	// a reason, or still wait although the queue is empty.
+	// Lost counts orders that their buyers cannot read, that failed without a
+	// reason, or that still wait although the queue is empty.
 	Lost    int64
 	Example string
 }
 
-// Holdings are the buyers' own lists of orders.
+// Holdings counts the buyers' own lists of orders.
 type Holdings struct {
 	Read, Unread int64
-	MostUnits    int64 // live units of the buyer with the most
+	MostUnits    int64 // live units of the buyer with most units
 	Over         int64 // buyers above the limit
-	Missing      int64 // promised orders that the list does not show
+	Missing      int64 // promised orders that are not in the list
 	Example      string
 }
 
-// Repeats are requests that winners sent again under the same key.
+// Repeats counts requests that winners sent again with the same key.
 type Repeats struct {
 	Same, Other, Unknown int64
 	Example              string
-	// NoToken could not be sent again: a purchase token lives for a while only.
+	// NoToken counts repeats that could not be sent, because the purchase token had expired.
 	NoToken    int64
 	NoTokenWhy string
 }
 
-// Moves are orders that were moved on purpose.
+// Moves counts orders that the test paid or cancelled.
 type Moves struct {
 	Asked   int64
-	Kept    int64 // are where they were moved to
-	Lost    int64 // were answered 2xx and are elsewhere
+	Kept    int64 // have the expected state
+	Lost    int64 // were answered 2xx and have another state
 	Unknown int64
 	Example string
 }
 
-// Money is what became of the payments.
+// Money counts the payments and what happened to them.
 type Money struct {
 	Moves
-	Late          int64 // came after the order had expired, and are to be refunded
-	Read          int64 // orders whose money was looked up
+	Late          int64 // came after the order had expired, so they must be refunded
+	Read          int64 // orders whose payments were read
 	Unread        int64
-	CountedTwice  int64 // orders with other than one payment, or other refunds than they should have
-	CancelRefused int64 // attempts to cancel a paid order that were refused
-	Cancelled     int64 // and that were not
+	CountedTwice  int64 // orders without exactly one payment, or with wrong refunds
+	CancelRefused int64 // refused attempts to cancel a paid order
+	Cancelled     int64 // attempts that were not refused
 }

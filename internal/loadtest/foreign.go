@@ -8,13 +8,13 @@ import (
 	"seckill/internal/api"
 )
 
-// maxForeignReads bounds the look for orders of others, on pages of the
-// operator API.
+// maxForeignReads bounds the orders that are read from the operator API to find
+// orders of others.
 const maxForeignReads = 200_000
 
-// readForeign counts the units that others bought of a product that was made
-// for this crowd: any shopper can find it in the shop. Only where the store has
-// more than the crowd knows of is it worth reading every order.
+// readForeign counts the units that others bought of a fresh product, which any
+// shopper can find in the shop. It reads the orders only if the store has more
+// units than the crowd knows of.
 func (in *inspector) readForeign(ctx context.Context, e *Evidence) {
 	if !e.Fresh || e.Final == nil || e.Before == nil || !e.Drains || e.stored() <= e.told() {
 		return

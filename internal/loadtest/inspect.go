@@ -10,7 +10,7 @@ import (
 	"seckill/internal/api"
 )
 
-// inspector looks at what the crowd left behind.
+// inspector reads the state after the crowd has gone.
 type inspector struct {
 	*crowd
 	limit int64
@@ -19,7 +19,7 @@ type inspector struct {
 	mu    sync.Mutex
 }
 
-// evenly picks at most most of the numbers, evenly spread.
+// evenly picks at most most of the numbers, evenly distributed.
 func evenly(numbers []int, most int) []int {
 	if len(numbers) <= most {
 		return numbers
@@ -31,7 +31,7 @@ func evenly(numbers []int, most int) []int {
 	return picked
 }
 
-// byFate lists the buyers with a fate.
+// byFate lists the buyers with an outcome.
 func (c *crowd) byFate(f fate) []int {
 	var found []int
 	for i := range c.buyers {
@@ -42,7 +42,7 @@ func (c *crowd) byFate(f fate) []int {
 	return found
 }
 
-// fates counts how everybody's asking and repeating ended.
+// fates counts the outcomes of all requests and repeats.
 func (c *crowd) fates(e *Evidence) {
 	for i := range c.buyers {
 		b := &c.buyers[i]
@@ -86,8 +86,8 @@ func (c *crowd) fates(e *Evidence) {
 	e.SoldOutAnswers = c.tally.byName()[string(seckill.CodeSoldOut)]
 }
 
-// readOrders reads the promised orders as their buyers, and holds each against
-// what its buyer did with it.
+// readOrders reads the promised orders as their buyers do, and compares each with
+// the buyer's actions.
 func (in *inspector) readOrders(ctx context.Context, e *Evidence, winners []int, done *settling) {
 	e.Orders.ByStatus = make(map[string]int64)
 	in.inTurn(ctx, "reading orders", in.shops, len(winners), func(s *shop, n int) {
@@ -106,7 +106,7 @@ func (in *inspector) readOrders(ctx context.Context, e *Evidence, winners []int,
 			e.Cancels.note(done.cancels[i], order, "cancelled")
 		}
 	})
-	e.Orders.Unread += int64(len(winners)) - e.Orders.Read - e.Orders.Unread // when cut short
+	e.Orders.Unread += int64(len(winners)) - e.Orders.Read - e.Orders.Unread // if cut short
 }
 
 func (in *inspector) noteOrder(o *Orders, b *buyer, order *api.Order, err error) {
@@ -130,8 +130,8 @@ func (in *inspector) noteOrder(o *Orders, b *buyer, order *api.Order, err error)
 	}
 }
 
-// notePayment holds an order against its payment. Money for an order that had
-// expired by then is refunded; readMoney looks whether it was.
+// notePayment compares an order with its payment. A payment after the order's
+// expiry must be refunded; readMoney checks that.
 func (m *Money) notePayment(did *move, order api.Order) {
 	if did != nil && order.Status == "cancelled" && order.Reason == seckill.ReasonExpired {
 		did.late = true
@@ -142,7 +142,7 @@ func (m *Money) notePayment(did *move, order api.Order) {
 	m.note(did, order, "paid")
 }
 
-// note holds an order against its move.
+// note compares an order with its expected state.
 func (m *Moves) note(did *move, order api.Order, want string) {
 	if did == nil {
 		return
@@ -160,9 +160,8 @@ func (m *Moves) note(did *move, order api.Order, want string) {
 	}
 }
 
-// readHoldings reads buyers' lists: winners' and those of buyers who gave up
-// without a clear answer, who may own an order all the same. Who of them is
-// not looked up stays unknown.
+// readHoldings reads the order lists of winners, and of buyers who gave up without a
+// clear answer: they may own an order. Buyers beyond the sample stay unknown.
 func (in *inspector) readHoldings(ctx context.Context, e *Evidence, buyers []int) {
 	h := &e.Holdings
 	e.FoundUnknown = e.GaveUp
@@ -183,7 +182,7 @@ func (in *inspector) readHoldings(ctx context.Context, e *Evidence, buyers []int
 		h.Read++
 		in.noteHolding(e, i, orders)
 	})
-	h.Unread += int64(len(buyers)) - h.Read - h.Unread // when cut short
+	h.Unread += int64(len(buyers)) - h.Read - h.Unread // if cut short
 }
 
 func (in *inspector) noteHolding(e *Evidence, i int, orders []api.Order) {
@@ -215,8 +214,8 @@ func (in *inspector) noteHolding(e *Evidence, i int, orders []api.Order) {
 	}
 }
 
-// readMoney looks at the operator's record of paid orders' money, and tries to
-// cancel them.
+// readMoney reads the operator's payment records of paid orders, and tries to cancel
+// these orders.
 func (in *inspector) readMoney(ctx context.Context, e *Evidence, done *settling) {
 	var paid []int
 	for i := range in.buyers {
@@ -257,11 +256,11 @@ func (in *inspector) readMoney(ctx context.Context, e *Evidence, done *settling)
 			e.Money.Example = fmt.Sprintf("%s with %d movements of money", b.orderNo, len(moved))
 		}
 	})
-	e.Money.Unread += int64(len(paid) - looked) // when cut short
+	e.Money.Unread += int64(len(paid) - looked) // if cut short
 }
 
-// countedOnce reports whether an order's movements of money are those of one
-// payment, which is refunded once if it came late.
+// countedOnce reports whether the records show exactly one payment, and one refund
+// if it came late.
 func countedOnce(moved []api.Payment, late bool) bool {
 	payments, refunds := 0, 0
 	for _, m := range moved {

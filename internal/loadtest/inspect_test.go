@@ -7,7 +7,7 @@ import (
 	"seckill/internal/api"
 )
 
-func TestMoneyCountsOnceAndLateMoneyGoesBack(t *testing.T) {
+func TestMoney_CountsOnceAndLateIsRefunded(t *testing.T) {
 	payment, refund := api.Payment{Type: "payment"}, api.Payment{Type: "refund"}
 	for _, c := range []struct {
 		name  string
@@ -29,7 +29,7 @@ func TestMoneyCountsOnceAndLateMoneyGoesBack(t *testing.T) {
 	}
 }
 
-func TestAPaidOrderThatIsNotPaidIsLostUnlessItHadExpired(t *testing.T) {
+func TestMoves_PaidOrderInOtherStateIsLostUnlessExpired(t *testing.T) {
 	for _, c := range []struct {
 		did            *move
 		status, reason string
@@ -53,7 +53,7 @@ func TestAPaidOrderThatIsNotPaidIsLostUnlessItHadExpired(t *testing.T) {
 	}
 }
 
-func TestAnOrderThatItsBuyerCannotReadIsLost(t *testing.T) {
+func TestOrders_UnreadableOrderIsLost(t *testing.T) {
 	no := seckill.NewOrderNo(noon, 7, 1).String()
 	good := api.Order{OrderNo: no, ProductID: 7, Quantity: 1, Status: "pending"}
 	for _, c := range []struct {
@@ -82,7 +82,7 @@ func TestAnOrderThatItsBuyerCannotReadIsLost(t *testing.T) {
 	}
 }
 
-func TestABuyersListShowsTheLimitAndTheSilentOrders(t *testing.T) {
+func TestHoldings_ShowLimitAndUnansweredOrders(t *testing.T) {
 	no := seckill.NewOrderNo(noon, 7, 1).String()
 	order := func(no, status string) api.Order {
 		return api.Order{OrderNo: no, ProductID: 7, Quantity: 2, Status: status}

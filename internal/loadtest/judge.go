@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Verdict is what can be said of a promise.
+// Verdict is the result of checking a promise.
 type Verdict string
 
 // The verdicts.
@@ -15,16 +15,16 @@ const (
 	Unknown Verdict = "could not tell"
 )
 
-// Check is a promise and what was found.
+// Check is a promise with its verdict.
 type Check struct {
-	Promise string  `json:"promise"` // I1 to I8, or "" for what has no number
+	Promise string  `json:"promise"` // I1 to I8, or "" for a check without a number
 	Name    string  `json:"name"`
 	Verdict Verdict `json:"verdict"`
 	Detail  string  `json:"detail"`
 }
 
-// Judge looks at every promise. A contradiction is BROKEN even in a test that
-// was cut short; a promise holds only if everything it needs was seen.
+// Judge checks every promise. A contradiction is BROKEN also in a test that was cut
+// short. A promise HOLDS only if all evidence for it was read.
 func Judge(e *Evidence) []Check {
 	return []Check{
 		e.conservation(), e.oversell(), e.limit(), e.promises(), e.counts(), e.balance(),
@@ -32,7 +32,7 @@ func Judge(e *Evidence) []Check {
 	}
 }
 
-// Overall is the worst of the verdicts.
+// Overall returns the worst verdict.
 func Overall(checks []Check) Verdict {
 	overall := Holds
 	for _, c := range checks {
@@ -46,7 +46,7 @@ func Overall(checks []Check) Verdict {
 	return overall
 }
 
-// verdict is Broken if broken, else Unknown if anything was not seen.
+// verdict returns Broken if broken, else Unknown if evidence is missing.
 func (e *Evidence) verdict(broken, unseen bool) Verdict {
 	switch {
 	case broken:
@@ -86,15 +86,15 @@ func (e *Evidence) oversell() Check {
 	}
 	offered := e.Final.Offered
 	live := max(e.Final.Store.Pending+e.Final.Store.Paid, e.Final.Reserved())
-	// Whoever has a 202 owns units until they come back, and before anybody
-	// cancelled none came back but those of failed orders.
+	// Each 202 holds its units until they come back. Before the first
+	// cancellation only units of failed orders came back.
 	promised := e.Won * e.Quantity
 	atPeak := promised - e.returnedInTheRush()
 	return Check{promise, name, e.verdict(live > offered || atPeak > offered, !e.Drains),
 		fmt.Sprintf("of %d units offered %d are live at the end; %d were promised by 202, less %d that came back meanwhile", offered, live, promised, promised-atPeak)}
 }
 
-// returnedInTheRush is the units that came back while the crowd was there.
+// returnedInTheRush is the number of units that came back during the rush.
 func (e *Evidence) returnedInTheRush() int64 {
 	if e.Before == nil || e.Drained == nil {
 		return 0
@@ -135,8 +135,8 @@ func unread(n int64) string {
 	return fmt.Sprintf("; %d could not be read", n)
 }
 
-// counts holds the answers against the store: as many units became orders as
-// were promised, none more.
+// counts compares the answers with the store: the promised units became orders, and
+// no others did.
 func (e *Evidence) counts() Check {
 	const promise, name = "I4", "as many orders as answers"
 	if e.Final == nil || e.Before == nil {
@@ -148,7 +148,7 @@ func (e *Evidence) counts() Check {
 		detail += fmt.Sprintf(" (%d to buyers who never heard it)", e.FoundUnits)
 	}
 	if !e.Fresh {
-		// Others may buy too, so that only fewer is wrong.
+		// Others may buy too, so only a smaller number is wrong.
 		return Check{promise, name, e.verdict(e.Drains && stored < told, !e.Drains || e.FoundUnknown > 0), detail + "; others may have bought too"}
 	}
 	if e.ForeignUnits > 0 {
@@ -159,14 +159,14 @@ func (e *Evidence) counts() Check {
 	return Check{promise, name, e.verdict(!unseen && stored != told, unseen), detail}
 }
 
-// stored is the units of orders that came into the store since the start.
+// stored is the number of units of new orders in the store.
 func (e *Evidence) stored() int64 {
 	now, then := e.Final.Store, e.Before.Store
 	return now.Pending + now.Paid + now.Cancelled + now.Failed + now.Refunded -
 		then.Pending - then.Paid - then.Cancelled - then.Failed - then.Refunded
 }
 
-// told is the units that the crowd knows of.
+// told is the number of units that the crowd knows of.
 func (e *Evidence) told() int64 { return e.Won*e.Quantity + e.FoundUnits }
 
 func (e *Evidence) balance() Check {
@@ -182,9 +182,9 @@ func (e *Evidence) balance() Check {
 	return Check{promise, name, e.verdict(broken, !e.Drains), detail}
 }
 
-// undersell: sold_out is a lie if units are still free when the crowd is gone,
-// because until then nothing but failures came back. And if everybody could
-// ask until there was a clear answer, either demand or stock is used up.
+// undersell: sold_out was wrong if units are still free after the crowd, because
+// until then only failed orders returned units. If every buyer got a clear answer,
+// either demand or stock is used up.
 func (e *Evidence) undersell() Check {
 	const promise, name = "I7", "no undersell"
 	if e.Before == nil || e.Drained == nil {
@@ -194,7 +194,7 @@ func (e *Evidence) undersell() Check {
 	left := e.Drained.Available() - e.returnedInTheRush()
 	demand := (e.Won + e.Refused + e.GaveUp + e.NeverAsked) * e.Quantity
 	detail := fmt.Sprintf("of %d free units %d were sold to a demand of %d, %d times sold_out", free, free-left, demand, e.SoldOutAnswers)
-	stillFree := left >= e.Quantity // fewer than one claim asks for are as good as none
+	stillFree := left >= e.Quantity // fewer units than one claim cannot be sold
 	everybody := e.GaveUp == 0 && e.NeverAsked == 0
 	switch {
 	case stillFree && e.SoldOutAnswers > 0:
@@ -207,7 +207,7 @@ func (e *Evidence) undersell() Check {
 	return Check{promise, name, e.verdict(false, !e.Drains), detail}
 }
 
-// whyNotAsked is what kept buyers from a clear answer, and what helps.
+// whyNotAsked says what kept buyers from a clear answer, and what to do.
 func (e *Evidence) whyNotAsked() string {
 	if e.NoToken == 0 {
 		return ": allow more --retries or --duration"

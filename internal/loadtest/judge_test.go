@@ -8,8 +8,8 @@ import (
 	"seckill/internal/api"
 )
 
-// sound is the evidence of a sale of 50 units to 500 buyers in which all is
-// well: 25 paid, 5 cancelled.
+// sound is the evidence of a correct sale: 50 units, 500 buyers, 25 orders paid and 5
+// cancelled.
 func sound() *Evidence {
 	balanced := true
 	figures := func(available, stock, pending, paid, cancelled int64) *api.Stats {
@@ -33,7 +33,7 @@ func sound() *Evidence {
 	}
 }
 
-func TestASoundSaleHolds(t *testing.T) {
+func TestJudge_CorrectSaleHolds(t *testing.T) {
 	for _, c := range Judge(sound()) {
 		if c.Verdict != Holds {
 			t.Errorf("%s %s: %s: %s", c.Promise, c.Name, c.Verdict, c.Detail)
@@ -41,8 +41,8 @@ func TestASoundSaleHolds(t *testing.T) {
 	}
 }
 
-// A shopper who finds the crowd's product may buy it.
-func TestOrdersOfOthersAreNotHeldAgainstTheEngine(t *testing.T) {
+// Other shoppers may buy the crowd's product.
+func TestJudge_OrdersOfOthersAreNoFault(t *testing.T) {
 	e := sound()
 	e.Won, e.ForeignUnits = 47, 3
 	if c := e.counts(); c.Verdict != Holds || !strings.Contains(c.Detail, "3 were bought by others") {
@@ -50,10 +50,10 @@ func TestOrdersOfOthersAreNotHeldAgainstTheEngine(t *testing.T) {
 	}
 }
 
-func TestFalsifiedFiguresAreFound(t *testing.T) {
+func TestJudge_FindsFalsifiedFigures(t *testing.T) {
 	unbalanced := false
 	for name, c := range map[string]struct {
-		check   string // the one that must not hold
+		check   string // the check that must not hold
 		verdict Verdict
 		falsify func(*Evidence)
 	}{
@@ -114,7 +114,7 @@ func TestFalsifiedFiguresAreFound(t *testing.T) {
 	}
 }
 
-func TestWhatIsNotWrongIsNotFound(t *testing.T) {
+func TestJudge_ReportsNoFalseFault(t *testing.T) {
 	for name, change := range map[string]func(*Evidence){
 		"fewer units left than one claim asks for": func(e *Evidence) {
 			e.Quantity, e.Limit, e.Won = 3, 3, 16
@@ -141,7 +141,7 @@ func TestWhatIsNotWrongIsNotFound(t *testing.T) {
 	}
 }
 
-func TestATestCutShortHoldsNothingButStillFindsContradictions(t *testing.T) {
+func TestJudge_PartialTestFindsOnlyContradictions(t *testing.T) {
 	e := sound()
 	e.Partial = "interrupted"
 	e.Reconciled = nil
@@ -160,7 +160,7 @@ func TestATestCutShortHoldsNothingButStillFindsContradictions(t *testing.T) {
 	}
 }
 
-func TestTheReportNamesEveryPromise(t *testing.T) {
+func TestReport_NamesEveryPromise(t *testing.T) {
 	e := sound()
 	e.Orders.Lost, e.Orders.Example = 1, "SK1 (404)"
 	tally := newTally()

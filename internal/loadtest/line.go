@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// call is one request that is to be sent.
+// call is a request to send.
 type call struct {
 	buyer  int
 	try    int // 0 is the first
@@ -19,9 +19,9 @@ type call struct {
 type line struct {
 	mu     sync.Mutex
 	start  time.Time
-	every  time.Duration // between two first calls; 0 is all at once
+	every  time.Duration // interval between first calls; 0 sends all at once
 	buyers int
-	next   int // the buyer who has not called yet
+	next   int // next buyer without a first call
 	later  laterHeap
 }
 
@@ -33,10 +33,10 @@ func newLine(start time.Time, buyers int, rate float64) *line {
 	return l
 }
 
-// take is the call to send next; its caller waits until it is due. A call that
-// waits for its retry goes before a new buyer once it is due, or a long crowd
-// would starve it. It reports false when nothing is left: what others still
-// have in hand may come back, but to themselves.
+// take returns the next call. The caller waits until it is due. A due retry goes
+// before a new buyer, because otherwise a long crowd would starve it. take returns
+// false if nothing is left. Calls that other goroutines still hold may be put back;
+// those goroutines take them again.
 func (l *line) take(now time.Time) (call, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -52,7 +52,7 @@ func (l *line) take(now time.Time) (call, bool) {
 	return first, true
 }
 
-// put gives a call back for later.
+// put queues a call for later.
 func (l *line) put(c call) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,9 +77,8 @@ const (
 	backoffMost = 2 * time.Second
 )
 
-// backoff is how long a polite client waits before its next try: twice as long
-// each time, spread over half of it by random (0 to 1), and never less than
-// the server asked for.
+// backoff returns the wait before the next try: doubled each time, with jitter by
+// random (0 to 1), and never less than the server asked for.
 func backoff(try int, asked time.Duration, random float64) time.Duration {
 	wait := backoffMost
 	if try < 6 { // 50 ms · 2⁶ is above the bound

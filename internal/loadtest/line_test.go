@@ -7,7 +7,7 @@ import (
 
 var noon = time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)
 
-func TestWithARateEachBuyerHasAMoment(t *testing.T) {
+func TestLine_RateSpacesFirstCalls(t *testing.T) {
 	l := newLine(noon, 3, 100)
 	for i := range 3 {
 		c, ok := l.take(noon)
@@ -20,7 +20,7 @@ func TestWithARateEachBuyerHasAMoment(t *testing.T) {
 	}
 }
 
-func TestWithoutARateAllComeAtOnce(t *testing.T) {
+func TestLine_WithoutRateAllAreDueAtOnce(t *testing.T) {
 	l := newLine(noon, 2, 0)
 	for range 2 {
 		if c, _ := l.take(noon); !c.due.Equal(noon) {
@@ -29,7 +29,7 @@ func TestWithoutARateAllComeAtOnce(t *testing.T) {
 	}
 }
 
-func TestADueRetryGoesBeforeNewBuyers(t *testing.T) {
+func TestLine_DueRetryGoesBeforeNewBuyers(t *testing.T) {
 	l := newLine(noon, 10, 0)
 	first, _ := l.take(noon)
 	first.try, first.due = 1, noon.Add(time.Second)
@@ -42,7 +42,7 @@ func TestADueRetryGoesBeforeNewBuyers(t *testing.T) {
 	}
 }
 
-func TestRetriesAreHandedOutInOrderUntilNothingIsLeft(t *testing.T) {
+func TestLine_RetriesComeInOrder(t *testing.T) {
 	l := newLine(noon, 3, 0)
 	for i := range 3 {
 		c, _ := l.take(noon)
@@ -59,7 +59,7 @@ func TestRetriesAreHandedOutInOrderUntilNothingIsLeft(t *testing.T) {
 	}
 }
 
-func TestBackoffGrowsToABoundAndHonoursTheServer(t *testing.T) {
+func TestBackoff_GrowsToBoundAndHonoursRetryAfter(t *testing.T) {
 	for _, c := range []struct {
 		try    int
 		asked  time.Duration
@@ -80,7 +80,7 @@ func TestBackoffGrowsToABoundAndHonoursTheServer(t *testing.T) {
 	}
 }
 
-func TestTheShortestTripSetsTheClock(t *testing.T) {
+func TestClock_UsesShortestRoundTrip(t *testing.T) {
 	const ahead = 250 * time.Millisecond
 	now, probe := noon, 0
 	c, err := readClock(func() time.Time { return now }, func() (time.Time, error) {
@@ -105,7 +105,7 @@ func TestTheShortestTripSetsTheClock(t *testing.T) {
 	}
 }
 
-func TestATokenIsNotBegunWithShortlyBeforeItsEnd(t *testing.T) {
+func TestStaleFrom_LeavesMarginBeforeExpiry(t *testing.T) {
 	for _, c := range []struct{ lives, begun time.Duration }{
 		{2 * time.Minute, 2*time.Minute - tokenMargin},
 		{8 * time.Second, 6 * time.Second},
@@ -115,7 +115,7 @@ func TestATokenIsNotBegunWithShortlyBeforeItsEnd(t *testing.T) {
 			t.Errorf("a token that lives for %s is begun with for %s, want %s", c.lives, got, c.begun)
 		}
 	}
-	// The server is a minute ahead: what ends there at noon ends here before.
+	// The server's clock is a minute ahead, so its noon is earlier here.
 	c := &crowd{clock: clock{offset: time.Minute}}
 	b := &buyer{pass: &pass{stale: noon}}
 	if c.lacks(b, noon.Add(-2*time.Minute)) || !c.lacks(b, noon.Add(-time.Minute)) || c.lacks(new(buyer), noon) {
@@ -123,11 +123,11 @@ func TestATokenIsNotBegunWithShortlyBeforeItsEnd(t *testing.T) {
 	}
 }
 
-func TestTheCrowdComesBeforeTheFirstTokensRunOut(t *testing.T) {
+func TestLastFetch_RushComesBeforeTokensExpire(t *testing.T) {
 	c := &crowd{buyers: []buyer{{pass: &pass{ends: noon.Add(2 * time.Minute)}}}}
 	for began, start := range map[time.Time]time.Time{
 		noon.Add(-time.Minute): noon,                   // made before the start
-		noon:                   noon.Add(-time.Second), // and after it
+		noon:                   noon.Add(-time.Second), // made after it
 	} {
 		if got := c.lastFetch(began, start).Sub(noon); got != 90*time.Second {
 			t.Errorf("begun %s before the start: %s", start.Sub(began), got)
@@ -135,7 +135,7 @@ func TestTheCrowdComesBeforeTheFirstTokensRunOut(t *testing.T) {
 	}
 }
 
-func TestTheRestIsForeseenFromWhatIsDone(t *testing.T) {
+func TestForecast_ExtrapolatesFromDoneWork(t *testing.T) {
 	if got := forecast(128, 1280*time.Millisecond, 1000); got != 10*time.Second {
 		t.Errorf("1000 after 128 in 1.28s: %s", got)
 	}
@@ -144,7 +144,7 @@ func TestTheRestIsForeseenFromWhatIsDone(t *testing.T) {
 	}
 }
 
-func TestSharesAreWhatTheySayAndIndependent(t *testing.T) {
+func TestChosen_SharesAreExactAndIndependent(t *testing.T) {
 	const n = 100_000
 	var repeat, settle, both int
 	for i := range n {

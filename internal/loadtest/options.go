@@ -1,7 +1,12 @@
-// Package loadtest is a crowd that comes at the second: N buyers for M units,
-// against a running engine and through its public wire alone. When the crowd
-// is gone it looks at the promises from outside: what buyers were told, what
-// they can read now, and what the operator's figures say.
+// Package loadtest sends a crowd to a sale: N buyers for M units at one second,
+// against a running engine and only through its public API. Then it checks the
+// promises from outside: the answers, the orders as buyers read them, and the
+// operator's figures.
+//
+//   - options.go, run.go, target.go: the test as a whole
+//   - crowd.go, line.go, token.go, shop.go, clock.go, tally.go: the crowd
+//   - settle.go, inspect.go, foreign.go: payments, cancellations and readings after it
+//   - evidence.go, judge.go, report.go: the verdict
 package loadtest
 
 import (
@@ -14,74 +19,73 @@ import (
 
 // Bounds of a load test.
 const (
-	// MaxBuyers keeps the signed tokens of a crowd within some 300 MB.
+	// MaxBuyers keeps the signed tokens of a crowd within about 300 MB.
 	MaxBuyers = 1_000_000
-	// MaxConnections stays well below the usual limit of ports and files.
+	// MaxConnections is well below the usual limits for ports and files.
 	MaxConnections = 10_000
 	MaxRetries     = 100
 	MaxDuration    = time.Hour
-	// MaxOrderReads is up to which number of orders each one is read; above it
-	// that many, evenly spread, stand for all, and only they pay and cancel.
+	// MaxOrderReads bounds the orders that are read. If there are more, an even
+	// sample is read, and only the sample pays and cancels.
 	MaxOrderReads = 20_000
-	// MaxMoneyReads is how many paid orders are looked up at the operator's.
+	// MaxMoneyReads bounds the paid orders that are read from the operator API.
 	MaxMoneyReads = 500
-	// MaxWait is how far ahead the start may lie.
+	// MaxWait bounds the time until the start.
 	MaxWait = 24 * time.Hour
 )
 
 const (
 	requestTimeout = 15 * time.Second // above the server's own bounds
 	drainDeadline  = 2 * time.Minute  // until the queue is empty
-	restDeadline   = 20 * time.Second // until returned units are heard of
+	restDeadline   = 20 * time.Second // until returned units are free again
 	figuresEvery   = 200 * time.Millisecond
 	progressEvery  = time.Second
-	// saleLasts is how long a fresh sale stays open after the crowd's bound.
+	// saleLasts is how long a fresh sale stays open after Duration.
 	saleLasts  = time.Hour
 	priceCents = 9900
 )
 
-// Options is what to do.
+// Options configure a load test.
 type Options struct {
 	ShopURL string
-	// JWTSecret signs the buyers' tokens, for the server's issuer and audience.
+	// JWTSecret signs the buyers' tokens, with the server's issuer and audience.
 	JWTSecret        []byte
 	Issuer, Audience string
-	// SandboxSecret signs the payment callbacks; empty, nobody pays.
+	// SandboxSecret signs the payment callbacks. If it is empty, no order is paid.
 	SandboxSecret []byte
 
 	Buyers int
-	// Product is the sale to rush; one that exists is taken with its own terms.
-	// 0 makes a fresh one.
+	// Product is the sale to load. An existing product keeps its own terms. 0
+	// makes a fresh one.
 	Product      uint32
 	Units        int64
 	PerUserLimit int
 	Quantity     int
-	// Keep leaves a fresh product and its orders for a look at them; else they are
-	// deleted in the end.
+	// Keep keeps a fresh product and its orders after the test, to look at them.
 	Keep bool
-	// StartsAt wins over StartsIn.
+	// StartsAt takes precedence over StartsIn.
 	StartsAt time.Time
 	StartsIn time.Duration
 
-	// Rate is first requests per second; 0 is as fast as it goes.
+	// Rate is first requests per second; 0 is unlimited.
 	Rate        float64
 	Connections int
-	// Duration bounds the crowd, from the start on.
+	// Duration bounds the rush, from the start of the sale.
 	Duration time.Duration
-	// Retries is how often a buyer politely asks again with the same key.
+	// Retries is how often a buyer retries with the same key.
 	Retries int
 
 	// Pay, Cancel and Repeat are shares of the winners, 0 to 1.
 	Pay, Cancel, Repeat float64
 
-	// Run names the buyers and keys of this test; it must be new each time.
+	// Run is the prefix of buyers and keys. It must be new for each test.
 	Run string
 	Now func() time.Time
-	// Random is a number from 0 to 1, for the spread of retries.
+	// Random returns a number from 0 to 1, for the jitter of retries.
 	Random func() float64
-	// Progress is told once a second how the crowd stands; nil for nobody.
+	// Progress is called once a second; nil is allowed.
 	Progress func(Snapshot)
-	// Phase is told what is being done; nil for nobody.
+	// Phase is called with a description of each phase; nil is allowed.
 	Phase func(string)
 }
 
@@ -91,7 +95,7 @@ func (o *Options) phase(format string, args ...any) {
 	}
 }
 
-// Check reports every option that is out of bounds.
+// Check returns an error for every option that is out of bounds.
 func (o *Options) Check() error {
 	var errs []error
 	demand := func(ok bool, format string, args ...any) {

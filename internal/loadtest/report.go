@@ -20,7 +20,7 @@ type Report struct {
 	Run          string   `json:"run"`
 	StartsAt     api.Time `json:"starts_at"`
 	Buyers       int      `json:"buyers"`
-	Units        int64    `json:"units"` // free when the crowd came
+	Units        int64    `json:"units"` // free before the rush
 	Quantity     int      `json:"quantity"`
 	PerUserLimit int      `json:"per_user_limit"`
 	Connections  int      `json:"connections"`
@@ -31,25 +31,25 @@ type Report struct {
 	Answers map[string]int64 `json:"answers"` // "accepted", one per code, "no_answer"
 	Seconds float64          `json:"seconds"`
 	Rate    float64          `json:"rate_per_second"`
-	// Winners and the others, by how their asking ended.
+	// Buyers by the outcome of their requests.
 	Won        int64 `json:"won"`
 	Refused    int64 `json:"refused"`
 	GaveUp     int64 `json:"gave_up"`
 	NeverAsked int64 `json:"never_asked"`
-	OutOfTime  bool  `json:"out_of_time"` // the crowd was stopped by its bound
-	// TokensFetched is purchase tokens that were fetched while the crowd was
-	// there; NoToken is buyers whose asking ended for want of one.
+	OutOfTime  bool  `json:"out_of_time"` // Duration ended the rush
+	// TokensFetched counts purchase tokens that were fetched during the rush.
+	// NoToken counts buyers who ended without a token.
 	TokensFetched int64 `json:"tokens_fetched"`
 	NoToken       int64 `json:"no_token"`
 
-	// Accepted and TurnedAway are the latencies of both kinds of answers.
+	// Accepted and TurnedAway are the latencies of accepted and refused requests.
 	Accepted   Latency `json:"latency_accepted"`
 	TurnedAway Latency `json:"latency_refused"`
 
 	Paid      int   `json:"paid"`
 	Cancelled int   `json:"cancelled"`
 	Repeated  int64 `json:"repeated"`
-	// OrdersRead is below Won when a sample stands for all.
+	// OrdersRead is less than Won if only a sample was read.
 	OrdersRead int64 `json:"orders_read"`
 
 	Partial string  `json:"partial,omitempty"` // why the test was cut short
@@ -92,7 +92,7 @@ func (r *Report) conclude(e *Evidence) {
 	r.Verdict = Overall(r.Checks)
 }
 
-// WriteText writes the report for a person.
+// WriteText writes the report as text.
 func (r *Report) WriteText(w io.Writer) error {
 	var text strings.Builder
 	say := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
@@ -119,7 +119,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(table, "%s\t%d\t%.1f\t%.1f\t%.1f\t%.1f\t%.1f\n", row.name, row.Count, row.P50, row.P90, row.P99, row.P999, row.Max)
 	}
 	fmt.Fprintln(table)
-	_ = table.Flush() // into memory, which takes all
+	_ = table.Flush() // a buffer in memory cannot fail
 	if r.OrdersRead < r.Won && r.Partial == "" {
 		say("Of %d promised orders %d were read, evenly spread, and only their buyers paid or cancelled: they stand for all.\n", r.Won, r.OrdersRead)
 	}
@@ -127,7 +127,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	for _, c := range r.Checks {
 		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", c.Verdict, c.Promise, c.Name, c.Detail)
 	}
-	_ = table.Flush() // into memory, which takes all
+	_ = table.Flush() // a buffer in memory cannot fail
 	switch {
 	case r.Deleted:
 		say("\nProduct %d was deleted with its orders.", r.ProductID)
@@ -138,7 +138,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	return err
 }
 
-// answers are the counts, most first.
+// answers lists the counts, largest first.
 func (r *Report) answers() string {
 	var names []string
 	for name := range r.Answers {

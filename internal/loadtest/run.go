@@ -14,7 +14,7 @@ import (
 	"seckill/internal/auth"
 )
 
-// Admin is what the load test asks of the operator API.
+// Admin is the part of the operator API that the load test needs.
 type Admin interface {
 	Product(ctx context.Context, id uint32) (api.AdminProduct, error)
 	CreateProduct(ctx context.Context, p api.NewProduct) (api.AdminProduct, error)
@@ -28,29 +28,29 @@ type Admin interface {
 }
 
 const (
-	// firstID begins the range of ids for products that tests make, and ids is its
-	// size. An id is used once, also if its product was deleted: tests that took the
-	// next id of the shop would leave gaps there.
+	// firstID begins the range of ids for products of load tests. ids is its
+	// size. An id is never used again, also after its product was deleted. With
+	// the shop's own next ids, tests would leave gaps there.
 	firstID = 4_000_000_000
 	ids     = math.MaxUint32 - firstID + 1
-	// createTries is how often another id is tried when one is taken.
+	// createTries is how many ids are tried if an id is taken.
 	createTries = 5
-	// takeDownDeadline bounds the end of the sale, which a Ctrl-C must not prevent.
+	// takeDownDeadline bounds the end of the sale, which runs also after Ctrl-C.
 	takeDownDeadline = 10 * time.Second
 	// deleteDeadline bounds the deletion of the product: a million orders take
 	// minutes.
 	deleteDeadline = 15 * time.Minute
-	// seenDeadline is how long a shop on another instance may take to see a new
+	// seenDeadline is how long another instance's shop may take to show a new
 	// product.
 	seenDeadline = 15 * time.Second
-	// warmBefore is when the connections open, ahead of the start.
+	// warmBefore is how long before the start the connections open.
 	warmBefore = time.Second
-	// clockGrain is how exactly the wire tells the time: the crowd comes this
-	// much after the second rather than before it.
+	// clockGrain is the precision of times in the API. The crowd comes this much
+	// after the start, so that it never comes before it.
 	clockGrain = time.Millisecond
 )
 
-// run is one load test under way.
+// run is one load test in progress.
 type run struct {
 	opt     *Options
 	admin   Admin
@@ -58,14 +58,13 @@ type run struct {
 	product api.AdminProduct
 	report  *Report
 	tokens  bool // buyers need purchase tokens
-	// tokensOpen is from when they can have them; nil for always.
+	// tokensOpen is when tokens become available; nil if they always are.
 	tokensOpen *api.Time
 	seen       Evidence
 }
 
-// Run does the whole test. It returns an error when it could not even begin;
-// once the crowd has been let in there is always a report, a partial one when
-// ctx ends on the way.
+// Run runs the whole test. It returns an error if the test could not begin. After
+// the rush has begun there is always a report; it is partial if ctx ends early.
 func Run(ctx context.Context, admin Admin, opt Options) (*Report, error) {
 	if err := opt.Check(); err != nil {
 		return nil, err
@@ -83,7 +82,7 @@ func Run(ctx context.Context, admin Admin, opt Options) (*Report, error) {
 			s.close()
 		}
 	}()
-	defer r.takeDown(ctx) // also when it could not begin
+	defer r.takeDown(ctx) // also if prepare fails
 	c, err := r.prepare(ctx)
 	if err != nil {
 		return nil, err
@@ -96,7 +95,7 @@ func Run(ctx context.Context, admin Admin, opt Options) (*Report, error) {
 	return r.report, nil
 }
 
-// prepare puts the product on sale and signs the crowd's tokens.
+// prepare opens the sale and signs the crowd's tokens.
 func (r *run) prepare(ctx context.Context) (*crowd, error) {
 	clock, err := readClock(r.opt.Now, r.shops[0].time)
 	if err != nil {
@@ -139,7 +138,7 @@ func (r *run) prepare(ctx context.Context) (*crowd, error) {
 	}, nil
 }
 
-// putOnSale finds the product, or makes it, and preheats it.
+// putOnSale reads or makes the product, and preheats it.
 func (r *run) putOnSale(ctx context.Context, clock *clock) (err error) {
 	if r.opt.Product != 0 {
 		r.product, err = r.admin.Product(ctx, r.opt.Product)
@@ -161,9 +160,9 @@ func (r *run) putOnSale(ctx context.Context, clock *clock) (err error) {
 	return nil
 }
 
-// takeDown ends the sale that the test made, so that nobody buys of it, and
-// deletes the product with its orders. It is kept where somebody may want to look
-// at them: as asked, after a broken promise, or after an interrupt.
+// takeDown ends the sale of a fresh product and deletes it with its orders. It keeps
+// the product if asked to, after a broken promise, and after an interrupt, so that
+// it can be examined.
 func (r *run) takeDown(ctx context.Context) {
 	if !r.report.Fresh {
 		return
@@ -191,8 +190,8 @@ func (r *run) takeDown(ctx context.Context) {
 	}
 }
 
-// delete deletes the product, and asks again while the engine says that there is
-// more to delete, or to wait for.
+// delete deletes the product. It repeats the call while the engine has more to
+// delete or to wait for.
 func (r *run) delete(ctx context.Context) error {
 	r.opt.phase("deleting product %d with its orders", r.product.ID)
 	ctx, cancel := context.WithTimeout(ctx, deleteDeadline)
@@ -202,7 +201,7 @@ func (r *run) delete(ctx context.Context) error {
 		var no *api.Refusal
 		refused := errors.As(err, &no)
 		switch {
-		case err == nil, refused && asked && no.Document.Code == seckill.CodeNotFound: // an answer was lost
+		case err == nil, refused && asked && no.Document.Code == seckill.CodeNotFound: // an earlier answer was lost
 			return nil
 		case refused && no.Document.Code != seckill.CodeBusy && no.Status < http.StatusInternalServerError:
 			return err
@@ -215,7 +214,7 @@ func (r *run) delete(ctx context.Context) error {
 func (r *run) create(ctx context.Context, clock *clock) (created api.AdminProduct, err error) {
 	starts := r.opt.StartsAt
 	if starts.IsZero() {
-		// The wire's times have milliseconds.
+		// Times in the API have milliseconds.
 		starts = clock.server().Add(r.opt.StartsIn).Truncate(time.Millisecond)
 	}
 	if ahead := starts.Sub(clock.server()); ahead > MaxWait {
@@ -225,7 +224,7 @@ func (r *run) create(ctx context.Context, clock *clock) (created api.AdminProduc
 		created, err = r.admin.CreateProduct(ctx, api.NewProduct{
 			ID: uint32(firstID + int64(r.opt.Random()*ids)), Name: fmt.Sprintf("Load test %s", r.opt.Run), PriceCents: priceCents, Stock: r.opt.Units, PerUserLimit: r.opt.PerUserLimit,
 			StartsAt: starts, EndsAt: starts.Add(r.opt.Duration + saleLasts),
-			Test: true, // it is no shopper's, and nobody's figures
+			Test: true, // not for shoppers, and not part of any statistics
 		})
 		var taken *api.Refusal
 		if !errors.As(err, &taken) || taken.Document.Code != seckill.CodeWrongState {
@@ -235,7 +234,7 @@ func (r *run) create(ctx context.Context, clock *clock) (created api.AdminProduc
 	return created, err
 }
 
-// awaitShown waits until the shop shows the product.
+// awaitShown waits until the shop lists the product.
 func (r *run) awaitShown(ctx context.Context, clock *clock) (api.Product, error) {
 	deadline := clock.now().Add(seenDeadline)
 	for {
@@ -252,7 +251,7 @@ func (r *run) awaitShown(ctx context.Context, clock *clock) (api.Product, error)
 	}
 }
 
-// rush waits for the second and lets the crowd in.
+// rush waits for the start and runs the crowd.
 func (r *run) rush(ctx context.Context, c *crowd) error {
 	start := c.clock.local(r.product.StartsAt.Time()).Add(clockGrain)
 	if now := c.clock.now(); start.Before(now) {
@@ -289,7 +288,7 @@ func (r *run) rush(ctx context.Context, c *crowd) error {
 	return nil
 }
 
-// aftermath settles orders and gathers the evidence.
+// aftermath pays and cancels orders and collects the evidence.
 func (r *run) aftermath(ctx context.Context, c *crowd) {
 	e := &r.seen
 	c.fates(e)
@@ -321,8 +320,8 @@ func (r *run) aftermath(ctx context.Context, c *crowd) {
 	}
 }
 
-// await reads the figures until they are as wanted, the deadline has passed or
-// ctx ends. It returns the last figures it has, nil if it has none.
+// await reads the stats until they are as wanted, the deadline has passed or ctx
+// ends. It returns the last stats that it read, or nil.
 func (r *run) await(ctx context.Context, clock *clock, most time.Duration, want func(*api.Stats) bool) (last *api.Stats, reached bool) {
 	deadline := clock.now().Add(most)
 	for ctx.Err() == nil {

@@ -29,8 +29,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(engine.Main(m)) }
 
-// command is the real binary as a client of the engine, with the engine's
-// secrets in its environment.
+// command runs the real binary as a client of the engine, with the engine's secrets
+// in its environment.
 func command(t *testing.T, e *engine.Engine, args ...string) (cmd *exec.Cmd, out, progress *bytes.Buffer) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -65,7 +65,7 @@ func readReport(t *testing.T, out *bytes.Buffer) loadtest.Report {
 	return report
 }
 
-func TestEveryPromiseHoldsAgainstTheRealEngine(t *testing.T) {
+func TestRun_EveryPromiseHolds(t *testing.T) {
 	e := engine.Start(t, engine.Options{})
 	cmd, out, progress := command(t, e, "--buyers", "500", "--units", "50", "--starts-in", "300ms", "--connections", "64", "--cancel", "0.4", "--repeat", "0.6")
 	if code := exitCode(t, cmd.Run()); code != 0 {
@@ -102,14 +102,14 @@ func TestRun_KeepsItsProductAsAsked(t *testing.T) {
 		if err != nil || !made.Test || made.State != "ended" {
 			t.Errorf("the product of the test is left as %+v (%v)", made, err)
 		}
-		if _, err := e.Operator().Delete(t.Context(), report.ProductID); err != nil { // its id is used up
+		if _, err := e.Operator().Delete(t.Context(), report.ProductID); err != nil { // its id must not be used again
 			t.Error(err)
 		}
 		opt.Run += "-again"
 	}
 }
 
-func TestAnInterruptLeavesAPartialReport(t *testing.T) {
+func TestRun_InterruptLeavesPartialReport(t *testing.T) {
 	e := engine.Start(t, engine.Options{})
 	cmd, out, _ := command(t, e, "--buyers", "10000", "--units", "10", "--rate", "100", "--starts-in", "0s", "--connections", "8")
 	cmd.Stderr = nil
@@ -140,7 +140,7 @@ func TestAnInterruptLeavesAPartialReport(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeginExitsWithTwo(t *testing.T) {
+func TestRun_ExitsWith2IfItCannotBegin(t *testing.T) {
 	e := engine.New(t, engine.Options{}) // not started
 	for name, c := range map[string]struct {
 		args []string
@@ -158,7 +158,7 @@ func TestWhatCannotBeginExitsWithTwo(t *testing.T) {
 	}
 }
 
-// operator is the engine's operator API, with figures that a test may bend.
+// operator is the engine's operator API, with stats that a test may falsify.
 type operator struct {
 	*api.Client
 	bend  func(*api.Stats)
@@ -198,7 +198,7 @@ func options(e *engine.Engine, run string) loadtest.Options {
 	}
 }
 
-func TestAnEngineThatLiesIsFound(t *testing.T) {
+func TestRun_FindsFalseFigures(t *testing.T) {
 	e := engine.Start(t, engine.Options{})
 	for name, c := range map[string]struct {
 		check string
@@ -233,7 +233,7 @@ func TestAnEngineThatLiesIsFound(t *testing.T) {
 	}
 }
 
-func TestAProductThatExistsIsTakenWithItsOwnTerms(t *testing.T) {
+func TestRun_ExistingProductKeepsItsTerms(t *testing.T) {
 	e := engine.Start(t, engine.Options{})
 	admin := newOperator(t, e)
 	starts := time.Now().Add(-time.Second)
@@ -248,7 +248,7 @@ func TestAProductThatExistsIsTakenWithItsOwnTerms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Two claims of three leave one unit, which nobody asks for.
+	// Two claims of three units leave one unit.
 	if report.Verdict != loadtest.Holds || report.Won != 2 || report.Units != 7 || report.Fresh {
 		t.Errorf("report %+v", report)
 	}
@@ -258,12 +258,12 @@ func TestAProductThatExistsIsTakenWithItsOwnTerms(t *testing.T) {
 	}
 }
 
-func TestPurchaseTokensAreFetchedWhereTheyAreRequired(t *testing.T) {
+func TestRun_FetchesRequiredPurchaseTokens(t *testing.T) {
 	for _, kind := range []string{"none", "pow"} {
 		t.Run(kind, func(t *testing.T) {
 			e := engine.Start(t, engine.Options{Settings: map[string]string{"token.required": "true", "challenge.kind": kind, "challenge.pow_bits": "8"}})
 			opt := options(e, "tokens")
-			opt.Repeat = 1 // of five winners, any smaller share may be nobody
+			opt.Repeat = 1 // of five winners; a smaller share may select none
 			report, err := loadtest.Run(t.Context(), newOperator(t, e), opt)
 			if err != nil {
 				t.Fatal(err)
@@ -275,7 +275,7 @@ func TestPurchaseTokensAreFetchedWhereTheyAreRequired(t *testing.T) {
 	}
 }
 
-func TestWhatKeepsATestFromItsTokensIsSaidWithWhatToDo(t *testing.T) {
+func TestRun_SaysWhyTokensAreMissingAndWhatToDo(t *testing.T) {
 	for advice, settings := range map[string]map[string]string{
 		"SECKILL_CHALLENGE_KIND=pow":          {"challenge.kind": "image"},
 		"SECKILL_LIMIT_OTHER_IP_PER_SECOND=0": {"limit.other_ip_per_second": "1"},
@@ -288,7 +288,7 @@ func TestWhatKeepsATestFromItsTokensIsSaidWithWhatToDo(t *testing.T) {
 	}
 }
 
-func TestALimitedCrowdRetriesUntilAllIsSold(t *testing.T) {
+func TestRun_RateLimitedCrowdRetriesUntilSoldOut(t *testing.T) {
 	e := engine.Start(t, engine.Options{Settings: map[string]string{"limit.product_per_second": "20"}})
 	opt := options(e, "limited")
 	opt.Buyers, opt.Units, opt.Retries, opt.Rate = 30, 60, 10, 200
@@ -301,9 +301,9 @@ func TestALimitedCrowdRetriesUntilAllIsSold(t *testing.T) {
 	}
 }
 
-// A proxy that lost its upstream answers in its own words, a shopper buys what
-// was made for the crowd: neither is the engine's fault.
-func TestAProxysWordsAndAStrangersOrderBreakNothing(t *testing.T) {
+// A proxy that lost its upstream sends its own error, and another shopper buys the
+// crowd's product. Neither counts as a fault of the engine.
+func TestRun_ProxyErrorsAndOtherBuyersAreNoFault(t *testing.T) {
 	e := engine.Start(t, engine.Options{})
 	to, err := url.Parse(e.ShopURL)
 	if err != nil {
@@ -317,7 +317,7 @@ func TestAProxysWordsAndAStrangersOrderBreakNothing(t *testing.T) {
 			return
 		}
 		n := purchases.Add(1)
-		if n == 1 { // the stranger is first
+		if n == 1 { // the other shopper is first
 			var product uint32
 			if _, err := fmt.Sscanf(r.URL.Path, "/api/v1/products/%d/orders", &product); err != nil {
 				t.Error(err)

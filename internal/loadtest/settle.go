@@ -12,20 +12,19 @@ import (
 )
 
 const (
-	// steadyTries is how often one look or move of the aftermath is tried.
+	// steadyTries is how often one call of the aftermath is tried.
 	steadyTries = 6
-	// settleConnections is enough to keep an engine busy without a crowd.
+	// settleConnections keep an engine busy without a crowd.
 	settleConnections = 32
 )
 
-// inTurn does n pieces of work over the connections, each piece once, in about
-// the order of their numbers, and tells how far what is done, and how long the
-// rest will take. It stops early when ctx ends.
+// inTurn does n pieces of work over the connections, each once and roughly in order.
+// It reports progress and the expected remaining time. It stops early when ctx ends.
 func (c *crowd) inTurn(ctx context.Context, what string, shops []*shop, n int, do func(s *shop, i int)) {
 	c.inTurnUntil(ctx, what, shops, n, time.Time{}, do)
 }
 
-// inTurnUntil is inTurn that begins no piece after an instant, if one is set.
+// inTurnUntil is inTurn that starts no piece after until, if until is set.
 func (c *crowd) inTurnUntil(ctx context.Context, what string, shops []*shop, n int, until time.Time, do func(s *shop, i int)) {
 	var next, done atomic.Int64
 	began := c.clock.now()
@@ -59,8 +58,8 @@ func (c *crowd) inTurnUntil(ctx context.Context, what string, shops []*shop, n i
 	all.Wait()
 }
 
-// steady repeats what a busy server did not do, or a proxy answered for it. Every call it is used for may
-// be repeated by the wire's own rules.
+// steady retries calls that a busy server or a proxy refused. All its calls are
+// idempotent.
 func (c *crowd) steady(ctx context.Context, do func() error) error {
 	for try := 0; ; try++ {
 		err := do()
@@ -73,7 +72,7 @@ func (c *crowd) steady(ctx context.Context, do func() error) error {
 	}
 }
 
-// passing reports whether a call failed for a reason that may pass.
+// passing reports whether a call failed for a temporary reason.
 func passing(err error) bool {
 	var no *refusal
 	if err == nil || errors.Is(err, errOtherKey) {
@@ -82,7 +81,7 @@ func passing(err error) bool {
 	return !errors.As(err, &no) || no.code == "" || again(string(no.code))
 }
 
-// askedWait is how long the server asked to wait, if it did.
+// askedWait returns the server's Retry-After, if any.
 func askedWait(err error) time.Duration {
 	var no *refusal
 	if errors.As(err, &no) {
@@ -91,7 +90,7 @@ func askedWait(err error) time.Duration {
 	return 0
 }
 
-// settling is what winners did with their orders.
+// settling records the winners' payments and cancellations.
 type settling struct {
 	pays, cancels map[int]*move // by buyer
 }
@@ -99,8 +98,8 @@ type settling struct {
 // move is a payment or a cancellation.
 type move struct {
 	mu     sync.Mutex
-	done   int  // answers of 2xx
-	late   bool // the order had expired before
+	done   int  // 2xx answers
+	late   bool // the order had expired before the payment
 	failed error
 }
 
@@ -114,8 +113,8 @@ func (m *move) note(err error) {
 	m.done++
 }
 
-// settle lets a share of the winners pay and another cancel. Each payment's
-// callback is delivered twice, by two connections at about the same time.
+// settle lets one share of the winners pay and another cancel. It delivers each
+// payment callback twice, over two connections at about the same time.
 func (c *crowd) settle(ctx context.Context, shops []*shop, winners []int, pay payment) *settling {
 	done := &settling{pays: map[int]*move{}, cancels: map[int]*move{}}
 	var moves []func(s *shop)
@@ -145,7 +144,7 @@ func (c *crowd) settle(ctx context.Context, shops []*shop, winners []int, pay pa
 
 func tradeNo(run string, i int) string { return fmt.Sprintf("LT%s-%d", run, i) }
 
-// tryToCancelPaid asks to cancel a paid order, which must be refused.
+// tryToCancelPaid tries to cancel a paid order. The engine must refuse.
 func (c *crowd) tryToCancelPaid(ctx context.Context, s *shop, b *buyer) error {
 	err := c.steady(ctx, func() error { return s.cancel(b.authorization, b.orderNo) })
 	var no *refusal
@@ -158,5 +157,5 @@ func (c *crowd) tryToCancelPaid(ctx context.Context, s *shop, b *buyer) error {
 	return fmt.Errorf("%w: %w", errNotTold, err)
 }
 
-// errNotTold marks a look that got no clear answer.
+// errNotTold: a call got no clear answer.
 var errNotTold = errors.New("not told")

@@ -17,8 +17,8 @@ import (
 	"seckill/internal/challenge"
 )
 
-// shop is one connection to the public API, with the buffers of its requests.
-// It serves one goroutine.
+// shop is one connection to the public API with its request buffers. It serves one
+// goroutine.
 type shop struct {
 	at  target
 	req fasthttp.Request
@@ -32,17 +32,17 @@ func newShop(at target) *shop {
 		ReadTimeout: requestTimeout, WriteTimeout: requestTimeout,
 		MaxIdleConnDuration:      time.Minute, // below the server's 75 s
 		NoDefaultUserAgentHeader: true,
-		// Asking again is the buyer's decision, and it is counted.
+		// Retries are decided by the buyer, and counted.
 		RetryIfErr: func(*fasthttp.Request, int, error) (resetTimeout, retry bool) { return false, false },
 	}}
 }
 
 func (s *shop) close() { s.one.CloseIdleConnections() }
 
-// answer is what came back. Its body lives until the next request.
+// answer is a response. Its body is valid until the next request.
 type answer struct {
 	status int
-	code   seckill.Code // of a refusal
+	code   seckill.Code // of an error
 	after  time.Duration
 	body   []byte
 }
@@ -72,8 +72,8 @@ func (s *shop) send(method, path string, body []byte) (answer, error) {
 
 var codeField = []byte(`"code":"`)
 
-// codeOf finds the code in a problem document. Within a JSON string the quotes
-// would be escaped, so this cannot hit a text.
+// codeOf finds the code in a problem document. In a JSON string the quotes would be
+// escaped, so it cannot match inside a text.
 func codeOf(document []byte) seckill.Code {
 	_, rest, found := bytes.Cut(document, codeField)
 	code, _, closed := bytes.Cut(rest, []byte{'"'})
@@ -88,7 +88,7 @@ func (s *shop) as(authorization string) *shop {
 	return s
 }
 
-// time is the server's clock.
+// time reads the server's clock.
 func (s *shop) time() (time.Time, error) {
 	a, err := s.send(fasthttp.MethodGet, "/api/v1/time", nil)
 	if err != nil {
@@ -113,11 +113,11 @@ func (s *shop) product(id uint32) (api.Product, error) {
 	return product, err
 }
 
-// refusal is an answer that is not 2xx.
+// refusal is a response other than 2xx.
 type refusal struct {
 	status int
 	code   seckill.Code
-	after  time.Duration // before it is asked again
+	after  time.Duration // Retry-After
 }
 
 func (r *refusal) Error() string {
@@ -138,14 +138,14 @@ func (a *answer) into(value any) error {
 	return nil
 }
 
-// buy asks for a product; the path and the body are the same for the crowd.
+// buy claims a product. All buyers share the path and, without tokens, the body.
 func (s *shop) buy(path string, body []byte, authorization, key string) (answer, error) {
 	s.req.Header.Set("Idempotency-Key", key)
 	return s.as(authorization).send(fasthttp.MethodPost, path, body)
 }
 
-// challenge gets a challenge and answers it, as the shop's page does. A picture,
-// and what a shop's own verifier asks, has no answer that a program could give.
+// challenge gets a challenge and solves it, as the shop's page does. A program
+// cannot solve a picture or the task of a shop's own verifier.
 func (s *shop) challenge(product uint32, authorization string) (id, answer string, ends time.Time, err error) {
 	var posed struct {
 		ID         string         `json:"challenge_id"`
@@ -170,7 +170,7 @@ func (s *shop) challenge(product uint32, authorization string) (id, answer strin
 	return posed.ID, answer, posed.ExpiresAt.Time(), nil
 }
 
-// token gets the purchase token of an answered challenge.
+// token gets the purchase token for a solved challenge.
 func (s *shop) token(product uint32, authorization, challengeID, answer string) (token string, ends time.Time, err error) {
 	a, err := s.as(authorization).send(fasthttp.MethodPost, fmt.Sprintf("/api/v1/products/%d/token", product),
 		fmt.Appendf(nil, `{"challenge_id":%q,"answer":%q}`, challengeID, answer))
@@ -185,7 +185,7 @@ func (s *shop) token(product uint32, authorization, challengeID, answer string) 
 	return granted.Token, granted.ExpiresAt.Time(), err
 }
 
-// orderOf reads the order number of a 202.
+// orderOf reads the order number from a 202.
 func orderOf(a *answer) (string, error) {
 	var accepted struct {
 		OrderNo string `json:"order_no"`
@@ -209,7 +209,7 @@ func (s *shop) order(authorization, no string) (api.Order, error) {
 	return order, err
 }
 
-// orders is the newest of a buyer's orders: more than any buyer of ours has.
+// orders reads a buyer's newest orders. No buyer of the test has more.
 func (s *shop) orders(authorization string) ([]api.Order, error) {
 	a, err := s.as(authorization).send(fasthttp.MethodGet, "/api/v1/orders?limit=100", nil)
 	if err != nil {
@@ -230,7 +230,7 @@ func (s *shop) cancel(authorization, no string) error {
 	return a.into(&api.Order{})
 }
 
-// payment is the sandbox's callback.
+// payment is the sandbox's callback body.
 type payment struct {
 	OrderNo     string `json:"order_no"`
 	TradeNo     string `json:"trade_no"`
@@ -238,7 +238,7 @@ type payment struct {
 	Currency    string `json:"currency"`
 }
 
-// notify delivers a callback, signed.
+// notify delivers a signed callback.
 func (s *shop) notify(secret []byte, p payment) error {
 	body, err := json.Marshal(p)
 	if err != nil {

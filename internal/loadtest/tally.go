@@ -12,14 +12,14 @@ import (
 	"seckill"
 )
 
-// The names under which answers that carry no code are counted.
+// The names of answers without a code.
 const (
 	answerAccepted = "accepted"
 	answerNone     = "no_answer"  // refused or broken connection, timeout
-	answerStrange  = "unreadable" // not the engine's, such as a proxy's 502 or 504
+	answerStrange  = "unreadable" // not from the engine, such as a proxy's 502 or 504
 )
 
-// Snapshot is how the crowd stands.
+// Snapshot is the progress of the crowd.
 type Snapshot struct {
 	Elapsed  time.Duration
 	Sent     int64
@@ -28,7 +28,7 @@ type Snapshot struct {
 	Others   int64
 	InFlight int64
 	Waiting  int64   // for their retry
-	Rate     float64 // requests per second since the last one
+	Rate     float64 // requests per second since the last snapshot
 }
 
 func (s Snapshot) String() string {
@@ -36,10 +36,10 @@ func (s Snapshot) String() string {
 		s.Elapsed.Seconds(), s.Sent, s.Accepted, s.SoldOut, s.Others, s.InFlight, s.Waiting, s.Rate)
 }
 
-// tally counts what the crowd is told.
+// tally counts the answers.
 type tally struct {
 	sent, inFlight, waiting atomic.Int64
-	fetched                 atomic.Int64 // purchase tokens, while the crowd was there
+	fetched                 atomic.Int64 // purchase tokens, during the rush
 
 	mu       sync.Mutex
 	answers  map[string]int64
@@ -47,8 +47,8 @@ type tally struct {
 	refused  *hdrhistogram.Histogram
 }
 
-// Latencies are kept in microseconds to three digits, up to ten minutes: far
-// above what a request can take.
+// Latencies are in microseconds, with three significant digits. Ten minutes are
+// far more than a request can take.
 const latencyMost = int64(10 * time.Minute / time.Microsecond)
 
 func newTally() *tally {
@@ -66,8 +66,8 @@ func (t *tally) count(name string, took time.Duration) {
 	us := min(max(took.Microseconds(), 1), latencyMost)
 	switch name {
 	case answerAccepted:
-		_ = t.accepted.RecordValue(us) // cannot fail: it is within the bounds
-	case answerNone, answerStrange: // no answer has no latency
+		_ = t.accepted.RecordValue(us) // cannot fail: the value is within the bounds
+	case answerNone, answerStrange: // no answer, no latency
 	default:
 		_ = t.refused.RecordValue(us)
 	}
@@ -99,7 +99,7 @@ func (t *tally) byName() map[string]int64 {
 	return maps.Clone(t.answers)
 }
 
-// Latency is the spread of a kind of answers, in milliseconds.
+// Latency is the distribution of latencies, in milliseconds.
 type Latency struct {
 	Count int64   `json:"count"`
 	P50   float64 `json:"p50_ms"`

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// target is where the crowd goes.
+// target is the address of the engine.
 type target struct {
 	addr string // HOST:PORT
 	host string
@@ -21,7 +21,7 @@ type target struct {
 func parseTarget(text string) (target, error) {
 	at, err := url.Parse(strings.TrimRight(text, "/"))
 	if err != nil || at.Scheme != "http" && at.Scheme != "https" || at.Hostname() == "" || at.Path != "" || at.RawQuery != "" || at.User != nil {
-		// The text is not echoed: it may hold a password.
+		// Do not quote the text: it may hold a password.
 		return target{}, errors.New("address: must be http://HOST:PORT or https://HOST:PORT, without a user, a path or a query")
 	}
 	t := target{host: at.Hostname(), tls: at.Scheme == "https"}
@@ -38,10 +38,9 @@ func parseTarget(text string) (target, error) {
 	return t, nil
 }
 
-// CheckTarget refuses an address beyond this machine unless its very host is
-// among those that the caller means to load. A name other than localhost
-// counts as beyond: what it resolves to may change between the check and the
-// crowd.
+// CheckTarget refuses a remote address, unless its host is in meant. Each name
+// other than localhost counts as remote, because its resolution may change between
+// the check and the test.
 func CheckTarget(address string, meant []string) error {
 	t, err := parseTarget(address)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"seckill"
 )
 
-func TestOnlyThisMachineIsLoadedUnasked(t *testing.T) {
+func TestCheckTarget_RefusesUnnamedRemoteHosts(t *testing.T) {
 	for _, c := range []struct {
 		address string
 		meant   []string
@@ -40,7 +40,7 @@ func TestOnlyThisMachineIsLoadedUnasked(t *testing.T) {
 	}
 }
 
-// A callback is signed, and a buyer's request has a token.
+// A redirect must not get the callback's signature or the buyer's token.
 func TestShop_FollowsNoRedirect(t *testing.T) {
 	var elsewhere atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { elsewhere.Add(1) }))
@@ -61,7 +61,7 @@ func TestShop_FollowsNoRedirect(t *testing.T) {
 	}
 }
 
-func TestOptionsHaveBounds(t *testing.T) {
+func TestOptions_CheckBounds(t *testing.T) {
 	good := Options{
 		ShopURL: "http://127.0.0.1:1", Buyers: 1, Units: 1, PerUserLimit: 1, Quantity: 1, Connections: 1, Duration: time.Second,
 	}
@@ -89,7 +89,7 @@ func TestOptionsHaveBounds(t *testing.T) {
 	}
 }
 
-func TestTheCodeIsReadFromTheDocumentOnly(t *testing.T) {
+func TestCodeOf_IgnoresCodesInsideTexts(t *testing.T) {
 	for document, want := range map[string]seckill.Code{
 		`{"title":"Sold out.","status":409,"code":"sold_out"}`:           "sold_out",
 		`{"title":"a \"code\":\"busy\" in a text","code":"bad_request"}`: "bad_request",
@@ -102,7 +102,7 @@ func TestTheCodeIsReadFromTheDocumentOnly(t *testing.T) {
 	}
 }
 
-func TestAnswersDecideABuyersFate(t *testing.T) {
+func TestHeard_AnswerDecidesFate(t *testing.T) {
 	no := seckill.NewOrderNo(noon, 7, 1).String()
 	accepted := &answer{status: 202, body: []byte(`{"order_no":"` + no + `","status":"queued"}`)}
 	for name, want := range map[string]fate{
@@ -135,7 +135,7 @@ func TestAnswersDecideABuyersFate(t *testing.T) {
 	}
 }
 
-func TestASampleIsSpreadEvenly(t *testing.T) {
+func TestEvenly_SpreadsSample(t *testing.T) {
 	numbers := make([]int, 1000)
 	for i := range numbers {
 		numbers[i] = i

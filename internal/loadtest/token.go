@@ -12,43 +12,43 @@ import (
 )
 
 const (
-	// tokenProbe is how many purchase tokens are fetched first, to see how long
-	// the others will take.
+	// tokenProbe is how many purchase tokens are fetched first, to predict the
+	// time for the others.
 	tokenProbe = 128
-	// tokenMargin is how long a token must live on when its press is due: on a
-	// busy machine a request takes its time.
+	// tokenMargin is how long a token must still be valid when its request is due.
+	// It allows for delays on a busy machine.
 	tokenMargin = 5 * time.Second
 )
 
-// pass is a buyer's purchase token, and the answered challenge that gives it
-// again as long as the challenge lives. All tokens of one challenge are one
-// purchase; those of another challenge are another. Times are the server's.
+// pass is a buyer's purchase token with its solved challenge. While the challenge is
+// valid, its answer gives the token again. All tokens of one challenge belong to one
+// purchase; another challenge means another purchase. Times are the server's.
 type pass struct {
 	challengeID, answer string
 	challengeEnds       time.Time
-	// ends is the token's end, and stale from when it is not begun with any more.
+	// ends is the token's expiry. After stale it is not used for a new request.
 	ends, stale time.Time
 }
 
-// staleFrom leaves a margin before the end, a quarter of what is left at most.
+// staleFrom leaves a margin before the expiry, at most a quarter of the lifetime.
 func staleFrom(now, ends time.Time) time.Time {
 	return ends.Add(-max(0, min(tokenMargin, ends.Sub(now)/4)))
 }
 
-// errOtherKey says that a token cannot be had again for the same purchase.
+// errOtherKey: no further token can be had for the same purchase.
 var errOtherKey = errors.New("its token and its challenge have run out, and another one would be another purchase")
 
-// errTokenRefused says that the shop took none of a buyer's tokens.
+// errTokenRefused: the shop refused all tokens of a buyer.
 var errTokenRefused = errors.New("the shop answered token_invalid to the last try")
 
-// lacks reports whether a buyer needs a token for a press at an instant here.
+// lacks reports whether a buyer needs a token for a request at a local time.
 func (c *crowd) lacks(b *buyer, at time.Time) bool {
 	return b.pass != nil && !at.Add(c.clock.offset).Before(b.pass.stale)
 }
 
-// fetch gets a buyer a purchase token: of the challenge that the buyer has
-// answered, if it lives, so that an order that there may be is found again.
-// Otherwise of another challenge, if there can be no order yet.
+// fetch gets a purchase token. If the solved challenge is still valid, it uses that
+// challenge, so that the token finds an existing order. Otherwise it solves a new
+// challenge, unless there may be an order already.
 func (c *crowd) fetch(s *shop, b *buyer) error {
 	p := pass{}
 	if b.pass != nil {
@@ -65,7 +65,7 @@ func (c *crowd) fetch(s *shop, b *buyer) error {
 	}
 	token, ends, err := s.token(c.product, b.authorization, p.challengeID, p.answer)
 	if codeIs(err, seckill.CodeTokenInvalid) && b.pass != nil {
-		b.pass.challengeEnds = time.Time{} // too old after all
+		b.pass.challengeEnds = time.Time{} // it has expired
 	}
 	if err != nil {
 		return err
@@ -81,8 +81,8 @@ func codeIs(err error, code seckill.Code) bool {
 	return errors.As(err, &no) && no.code == code
 }
 
-// refused forgets a token that the shop did not take. Who can have no order
-// forgets the challenge as well.
+// refused drops a token that the shop refused. If the buyer cannot have an order
+// yet, it drops the challenge too.
 func (b *buyer) refused() {
 	if b.pass == nil {
 		b.pass = new(pass)
@@ -93,8 +93,8 @@ func (b *buyer) refused() {
 	}
 }
 
-// fetchTokens gets the buyers from one number to another their purchase tokens
-// before the crowd comes, or as many as it can until an instant, if one is set.
+// fetchTokens gets purchase tokens for the buyers from one index to another before
+// the rush. It stops at until, if that is set.
 func (c *crowd) fetchTokens(ctx context.Context, shops []*shop, from, to int, until time.Time) error {
 	var mu sync.Mutex
 	var failed error
@@ -118,9 +118,8 @@ func (c *crowd) fetchTokens(ctx context.Context, shops []*shop, from, to int, un
 	return failed
 }
 
-// ready sees to it that a call has a living token when it is due. It reports
-// false when there is none yet, and the call waits for its next try, or never
-// will be.
+// ready makes sure that a call has a valid token when it is due. It returns false
+// if there is none: then it has queued the call again or given the buyer up.
 func (c *crowd) ready(s *shop, next call) bool {
 	b := &c.buyers[next.buyer]
 	due := next.due
@@ -136,7 +135,7 @@ func (c *crowd) ready(s *shop, next call) bool {
 		return true
 	}
 	first := next.try == 0
-	// An answer that is too old by now may be given to another challenge.
+	// If the challenge has expired, another one may succeed.
 	hope := passing(err) || codeIs(err, seckill.CodeTokenInvalid)
 	switch {
 	case hope && next.try < c.opt.Retries:
@@ -155,12 +154,12 @@ func (c *crowd) ready(s *shop, next call) bool {
 	return false
 }
 
-// forecast is how long the rest takes if it goes on as it did.
+// forecast extrapolates the remaining time.
 func forecast(done int, took time.Duration, left int) time.Duration {
 	return time.Duration(float64(took) / float64(max(done, 1)) * float64(left))
 }
 
-// roughly is a time in words that are not more exact than it is.
+// roughly rounds a duration for display.
 func roughly(d time.Duration) time.Duration {
 	if d < 10*time.Second {
 		return d.Round(100 * time.Millisecond)
@@ -168,11 +167,11 @@ func roughly(d time.Duration) time.Duration {
 	return d.Round(time.Second)
 }
 
-// equip gets the crowd its tokens, in time for the start if they can be had so
-// fast, and returns when the crowd comes. It comes before the first of them run
-// out: who has none by then fetches it on the way.
+// equip fetches the crowd's tokens before the start, as far as time allows, and
+// returns the time of the rush. The rush comes before the first token expires;
+// buyers without a token fetch one during it.
 func (r *run) equip(ctx context.Context, c *crowd, start time.Time) (time.Time, error) {
-	if opens := r.tokensOpen; opens != nil { // none is to be had before
+	if opens := r.tokensOpen; opens != nil { // tokens are not available earlier
 		if err := c.clock.wait(ctx, c.clock.local(opens.Time()).Add(clockGrain)); err != nil {
 			return start, err
 		}
@@ -207,9 +206,9 @@ func (r *run) equip(ctx context.Context, c *crowd, start time.Time) (time.Time, 
 	return start, nil
 }
 
-// lastFetch is until when tokens are fetched before the crowd comes: a quarter
-// of a token's life is left for the presses. Tokens that are made before the
-// start live from the start on.
+// lastFetch is when fetching before the rush ends: a quarter of a token's lifetime
+// must remain for requests. The lifetime of tokens made before the start counts
+// from the start.
 func (c *crowd) lastFetch(began, start time.Time) time.Time {
 	if began.Before(start) {
 		began = start
@@ -218,8 +217,8 @@ func (c *crowd) lastFetch(began, start time.Time) time.Time {
 	return ends.Add(-ends.Sub(began) / 4)
 }
 
-// tellForecast says when the crowd will come, and how: opens is until the start,
-// room until the crowd comes in any case.
+// tellForecast reports when and how the rush will come. opens is the time until the
+// start, room the time until the rush at the latest.
 func (r *run) tellForecast(opens, room, took, needs time.Duration, rest int) {
 	fetching := max(0, min(needs, room))
 	when := fmt.Sprintf("in %s, when the sale opens", roughly(opens))

@@ -17,26 +17,25 @@ import (
 	"seckill/test/engine"
 )
 
-// tokenProxy stands before an engine that requires purchase tokens, and makes them
-// run out when a test says so: by what is told of their end, or by refusing a
-// press. What it lets through the engine answers.
+// tokenProxy is a proxy before an engine that requires purchase tokens. It makes
+// tokens expire when the test says so: it changes their expiry or refuses a request.
+// It forwards everything else.
 type tokenProxy struct {
 	*httptest.Server
-	// refuse says whether a buyer's press finds no living token, by what the
-	// buyer did before.
+	// refuse reports whether a buyer's request is refused, by the buyer's
+	// earlier requests.
 	refuse func(*visits) bool
-	// ended names the answers that say they have run out already: "challenge",
-	// "token".
+	// ended names the answers with a past expiry: "challenge", "token".
 	ended string
 
 	mu     sync.Mutex
 	buyers map[string]*visits // by their Authorization
 }
 
-// visits is what a buyer has done.
+// visits counts a buyer's requests.
 type visits struct {
 	challenges, tokens, presses int
-	// passed is the presses that the engine saw, and spent whether one was since
+	// passed is the number of forwarded purchases. spent: one was forwarded since
 	// the last token.
 	passed int
 	spent  bool
@@ -78,7 +77,7 @@ func newTokenProxy(t *testing.T, e *engine.Engine, refuse func(*visits) bool) *t
 	return d
 }
 
-// passes counts a request and reports whether the engine is to see it.
+// passes counts a request and reports whether it is forwarded.
 func (d *tokenProxy) passes(r *http.Request) bool {
 	if r.Method != http.MethodPost {
 		return true
@@ -107,7 +106,7 @@ func (d *tokenProxy) passes(r *http.Request) bool {
 	return true
 }
 
-// every reports whether each buyer who pressed did as wanted.
+// every checks a condition for each buyer with a purchase request.
 func (d *tokenProxy) every(t *testing.T, want func(v visits) bool) {
 	t.Helper()
 	d.mu.Lock()
@@ -119,7 +118,7 @@ func (d *tokenProxy) every(t *testing.T, want func(v visits) bool) {
 	}
 }
 
-// tokenSale is a sale with a unit for everybody, each of whom repeats.
+// tokenSale is a sale with one unit per buyer. Every buyer repeats the request.
 func tokenSale(t *testing.T, d *tokenProxy, e *engine.Engine) *loadtest.Report {
 	t.Helper()
 	opt := options(e, "runs-out")
@@ -147,7 +146,7 @@ func check(t *testing.T, r *loadtest.Report, name string) loadtest.Check {
 	return loadtest.Check{}
 }
 
-func TestATokenThatHasRunOutIsFetchedAgainBeforeThePress(t *testing.T) {
+func TestToken_ExpiredTokenIsRenewed(t *testing.T) {
 	e := startWithTokens(t)
 	d := newTokenProxy(t, e, func(v *visits) bool { return v.spent }) // one press per token
 	d.ended = "token"
@@ -155,11 +154,11 @@ func TestATokenThatHasRunOutIsFetchedAgainBeforeThePress(t *testing.T) {
 	if report.Verdict != loadtest.Holds || report.Won != 20 || report.Answers["token_invalid"] != 0 || report.TokensFetched < 20 || report.NoToken != 0 {
 		t.Errorf("report %+v", report)
 	}
-	// The challenge lives on: its answer gives a token of the same order.
+	// The challenge is still valid: its answer gives a token for the same order.
 	d.every(t, func(v visits) bool { return v.challenges == 1 && v.passed >= 2 })
 }
 
-func TestATokenThatWasRefusedIsFetchedAgainForTheSameOrder(t *testing.T) {
+func TestToken_RefusedTokenIsRenewedForSameOrder(t *testing.T) {
 	e := startWithTokens(t)
 	d := newTokenProxy(t, e, func(v *visits) bool { return v.spent }) // one press per token
 	report := tokenSale(t, d, e)
@@ -169,7 +168,7 @@ func TestATokenThatWasRefusedIsFetchedAgainForTheSameOrder(t *testing.T) {
 	d.every(t, func(v visits) bool { return v.challenges == 1 && v.tokens >= 2 })
 }
 
-func TestWhoHasNotBoughtYetMayAnswerAnotherChallenge(t *testing.T) {
+func TestToken_NewChallengeAllowedBeforeFirstOrder(t *testing.T) {
 	e := startWithTokens(t)
 	d := newTokenProxy(t, e, func(v *visits) bool { return v.challenges < 2 })
 	d.ended = "challenge"
@@ -180,9 +179,9 @@ func TestWhoHasNotBoughtYetMayAnswerAnotherChallenge(t *testing.T) {
 	d.every(t, func(v visits) bool { return v.challenges == 2 && v.passed >= 2 })
 }
 
-// A new challenge makes a token with a key of its own: sent as a repeat it
-// would be a second purchase.
-func TestARepeatWhoseChallengeHasRunOutTooSaysNothingOfItsKey(t *testing.T) {
+// A new challenge makes a token with another key. As a repeat it would be a second
+// purchase.
+func TestToken_RepeatWithExpiredChallengeIsUnknown(t *testing.T) {
 	e := startWithTokens(t)
 	d := newTokenProxy(t, e, func(v *visits) bool { return v.spent })
 	d.ended = "challenge"
@@ -194,7 +193,7 @@ func TestARepeatWhoseChallengeHasRunOutTooSaysNothingOfItsKey(t *testing.T) {
 	d.every(t, func(v visits) bool { return v.challenges == 1 && v.passed == 1 })
 }
 
-func TestPressesWithoutALivingTokenBreakNothing(t *testing.T) {
+func TestToken_RequestsWithoutValidTokenAreNoFault(t *testing.T) {
 	e := startWithTokens(t)
 	passed := 0
 	d := newTokenProxy(t, e, func(*visits) bool { passed++; return passed > 10 })
@@ -217,7 +216,7 @@ func TestPressesWithoutALivingTokenBreakNothing(t *testing.T) {
 	}
 }
 
-func TestHowLongTokensTakeIsMeasuredAndSaid(t *testing.T) {
+func TestToken_FetchTimeIsMeasuredAndReported(t *testing.T) {
 	e := startWithTokens(t)
 	for ended, want := range map[string]string{
 		"":      `128 purchase tokens took \S+, the other 172 take about \S+: the crowd comes in about \S+ \S+ late$`,

@@ -46,7 +46,7 @@ func onlyOrder(t *testing.T, shop *engine.Engine, name string) {
 	}
 }
 
-func TestLoginThatWillNotLastIsSaidInTime(t *testing.T) {
+func TestLogin_WarnsBeforeItExpires(t *testing.T) {
 	p := phone(5)
 	p.StartsAt = time.Now().Add(time.Hour)
 	p.EndsAt = p.StartsAt.Add(time.Hour)
