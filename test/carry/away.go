@@ -15,10 +15,10 @@ import (
 const (
 	// awayFor is how long a master of the Cluster is away.
 	awayFor = 5 * time.Second
-	// awayMost is how long orders of another master's product may wait meanwhile, on
-	// an idle machine.
+	// awayMost bounds the wait of orders on another master meanwhile, on an idle
+	// machine.
 	awayMost = 2 * time.Second
-	// awayTries bounds how often the story is begun.
+	// awayTries bounds how often the test tries.
 	awayTries = 5
 )
 
@@ -27,7 +27,7 @@ const (
 func MasterAway(t *testing.T, broker Broker) {
 	cluster := server.Cluster(t, server.ClusterOptions{Args: []string{"--cluster-require-full-coverage", "no"}})
 	s := open(t, broker, engine.OnRedis(cluster.Addrs()...), map[string]string{"ledger.takeover_after": "1h"})
-	const living, away = 1, 3 // the latter is sharded, so that it is on other masters too
+	const living, away = 1, 3 // the product away is sharded, so other masters have shards of it too
 	var node *server.RedisServer
 	for _, n := range cluster.Nodes() {
 		if n.Must("KEYS", fmt.Sprintf("*:shard:%d:*", living)) == "" && n.Must("KEYS", fmt.Sprintf("*:shard:%d:*", away)) != "" {
@@ -39,15 +39,16 @@ func MasterAway(t *testing.T, broker Broker) {
 	}
 	s.Confirmed(s.Buy(living, 1))
 	s.Confirmed(s.Buy(away, 1))
-	s.engines[1].MustStop() // else the other one may have nothing of the frozen master, and work on
+	s.engines[1].MustStop() // otherwise the other engine may hold nothing of the frozen master and continue
 	holds := func(what string, is func(claims float64) bool) {
 		market.Eventually(t, what, func(ctx context.Context) bool {
 			claims, err := s.engines[0].Metric(ctx, "seckill_carrier_held_claims")
 			return err == nil && is(claims)
 		})
 	}
-	// A copy has to reach the worker when the master is frozen. Which entries the
-	// relay has read by then is chance: it is tried until one was of that master.
+	// A worker must receive a copy while the copy's master is frozen. Which
+	// entries the relay has read by then is chance, so the test repeats until one
+	// entry was on that master.
 	asked := func() bool { return strings.Contains(s.engines[0].Log(), "outbox did not answer") }
 	for range awayTries {
 		holds("the relay holds nothing", func(claims float64) bool { return claims == 0 })

@@ -1,6 +1,6 @@
-// Package carry has the stories that every broker must pass: whole sales with
-// the real engine whose orders travel by a real broker, while broker and engine
-// are killed. The promises are checked from the outside.
+// Package carry is the test suite for brokers. It runs whole sales with the
+// real engine, sends the orders through a real broker, and kills broker and
+// engine. It checks the promises over HTTP and in the tables.
 package carry
 
 import (
@@ -20,21 +20,21 @@ import (
 	"seckill/test/server"
 )
 
-// Broker is a real broker as the stories see it.
+// Broker is a real broker, as the suite uses it.
 type Broker interface {
-	// Settings has the engine use a topic and a group of their own.
+	// Settings are engine settings with a new topic and a new group.
 	Settings(t testing.TB) map[string]string
 	// EventTopic creates a topic for a sink.
 	EventTopic() string
-	// Events is what such a topic has, of at least so many messages, as another
-	// client prints it.
+	// Events waits until the topic has at least that many messages and returns
+	// them as another client prints them.
 	Events(topic string, messages int) string
 	Kill()
 	Start()
 	Pause()
 	Resume()
 	// Empty kills the broker, deletes its data, starts it, and creates the topics
-	// and groups anew, as an operator would.
+	// and groups again.
 	Empty()
 }
 
@@ -54,15 +54,15 @@ func Open(t testing.TB, kind string) Broker {
 }
 
 const (
-	// doors is how many shoppers act at once in a sale, and pressers how many press
-	// the button together.
+	// doors is the number of shoppers that act at once in a sale. pressers is the
+	// number that buy at the same moment.
 	doors    = 4
 	pressers = 8
 	// saleFor is how long a sale lasts between faults.
 	saleFor = 2 * time.Second
 )
 
-// products is a sale of each kind that the ledger decides.
+// products are one sale for each strategy that uses the ledger.
 func products() []engine.Product {
 	return []engine.Product{
 		{ID: 1, Stock: 300, PerUserLimit: 1},
@@ -104,7 +104,7 @@ func open(t *testing.T, broker Broker, settings ...map[string]string) *site {
 	return s
 }
 
-// during runs the crowd while something is done.
+// during runs the crowd while do runs.
 func (s *site) during(do func()) {
 	s.t.Helper()
 	ctx, stop := context.WithTimeout(s.t.Context(), 5*time.Minute)
@@ -118,7 +118,7 @@ func (s *site) during(do func()) {
 	<-done
 }
 
-// check holds the site to all promises.
+// check checks all promises.
 func (s *site) check() {
 	s.t.Helper()
 	s.rest()
@@ -126,11 +126,11 @@ func (s *site) check() {
 	s.t.Log(s.Summary())
 }
 
-// rest waits until every order has its end.
+// rest waits until every order is final.
 func (s *site) rest() {
 	s.t.Helper()
 	s.Settle()
-	for id := range s.Products { // what a dead instance held is taken over after some 2 s
+	for id := range s.Products { // another instance takes over the entries of a dead one after about 2 s
 		market.Eventually(s.t, fmt.Sprintf("all orders of product %d are in the store", id), func(ctx context.Context) bool {
 			figures, err := s.Operator().Stats(ctx, id)
 			return err == nil && figures.Queue.Depth == 0
@@ -139,8 +139,8 @@ func (s *site) rest() {
 	s.awaitEnds()
 }
 
-// awaitEnds waits until every order is paid or has expired. One that expires
-// while the engines stop would owe the ledger its unit.
+// awaitEnds waits until every order is paid or has expired. If an order expired
+// while the engines stop, its unit would not be back in the ledger yet.
 func (s *site) awaitEnds() {
 	s.t.Helper()
 	db := s.Tables(s.t)
@@ -167,9 +167,9 @@ func (s *site) total(name string) (sum float64) {
 	return sum
 }
 
-// Sale is a sale whose orders all travel by the broker. In its middle the store
-// takes it over, and it returns to the ledger: copies that the broker still has
-// change nothing.
+// Sale sends all orders of a sale through the broker. In the middle the store
+// takes the sale over, and later the ledger sells again. Copies that the broker
+// still has then change nothing.
 func Sale(t *testing.T, broker Broker) {
 	topic := broker.EventTopic()
 	s := open(t, broker, sinkOn(t, broker.Settings(t)["queue.kind"], topic), map[string]string{"ledger.return_after": "0s"})
@@ -191,8 +191,9 @@ func Sale(t *testing.T, broker Broker) {
 	s.wantNoneFailed()
 }
 
-// wantExpiredByMessage wants that a delayed message expired some orders, where
-// the broker has them: the scan of the store would hide that none comes.
+// wantExpiredByMessage checks that delayed messages expired some orders, if the
+// broker supports them. Without this check the scan of the store would hide
+// missing messages.
 func (s *site) wantExpiredByMessage() {
 	s.t.Helper()
 	if s.settings["queue.expire_topic"] == "" {
@@ -203,7 +204,7 @@ func (s *site) wantExpiredByMessage() {
 	})
 }
 
-// wantCarried wants that reservations went by the broker.
+// wantCarried checks that reservations went through the broker.
 func (s *site) wantCarried() {
 	s.t.Helper()
 	market.Eventually(s.t, "reservations go by the broker", func(context.Context) bool {
@@ -211,7 +212,7 @@ func (s *site) wantCarried() {
 	})
 }
 
-// move has an operator give every product another seller.
+// move changes the seller of every product, as an operator does.
 func (s *site) move(seller string, by func(*engine.Operator, context.Context, uint32) (api.AdminProduct, error)) {
 	s.t.Helper()
 	for id := range s.Products {
@@ -228,7 +229,7 @@ func (s *site) move(seller string, by func(*engine.Operator, context.Context, ui
 	}
 }
 
-// wantNoneFailed wants that every promise became an order.
+// wantNoneFailed checks that every accepted request became an order.
 func (s *site) wantNoneFailed() {
 	s.t.Helper()
 	db := s.Tables(s.t)
@@ -254,13 +255,13 @@ func Kills(t *testing.T, broker Broker) {
 		market.Pause(t.Context(), saleFor/2)
 		broker.Kill()
 		market.Pause(t.Context(), saleFor/2)
-		s.engines[0].MustStop() // a broker that is away is no failure of a stop
+		s.engines[0].MustStop() // a stop succeeds without the broker
 		s.engines[0].Start()
 		broker.Start()
 		for i, point := range points {
 			e, other := s.engines[i%2], s.engines[(i+1)%2]
 			e.Kill()
-			other.Kill() // else it may get all messages
+			other.Kill() // otherwise this engine may get all messages
 			e.StartArmed(point)
 			if err := e.WaitEnd(time.Minute); err == nil {
 				t.Errorf("the engine did not die at %s", point)
@@ -305,7 +306,7 @@ const handoverMost = 6 * time.Second
 func Handover(t *testing.T, broker Broker) {
 	s := open(t, broker, map[string]string{"order.expire_after": "10m"})
 	victim, survivor := s.engines[0], s.engines[1]
-	victim.MustStop() // a kill would be a death that the survivor acts on
+	victim.MustStop() // a killed engine would make the survivor take over
 	victim.StartArmed("worker.after_receive~1m")
 	if err := victim.WaitReady(); err != nil {
 		t.Fatal(err)
@@ -323,10 +324,10 @@ func Handover(t *testing.T, broker Broker) {
 		if n := written(ctx); n != seen {
 			seen, seenAt = n, time.Now()
 		}
-		if seen > 0 && sold-seen > pressers { // unless the survivor is only slow
+		if seen > 0 && sold-seen > pressers { // otherwise the survivor may only be slow
 			return time.Since(seenAt) > time.Second
 		}
-		for i := range pressers { // of keys that are in different partitions
+		for i := range pressers { // their keys are in different partitions
 			c := s.NewClaim(s.NewBuyer(), uint32(1+i%3), engine.Purchase{Quantity: 1, Key: "handover"})
 			if s.SendTo(ctx, s.engines[i%2], c) == nil {
 				sold++
@@ -351,5 +352,5 @@ func Handover(t *testing.T, broker Broker) {
 	s.Check()
 }
 
-// name is a name for a topic that no other test has.
+// name is a unique name for a topic.
 func name(what string) string { return fmt.Sprintf("%s-%d", what, time.Now().UnixNano()) }

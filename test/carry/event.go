@@ -13,7 +13,7 @@ import (
 	"seckill/test/market"
 )
 
-// sinkOn is a configuration with a sink on a topic of the broker.
+// sinkOn configures a sink on a topic of the broker.
 func sinkOn(t testing.TB, kind, topic string) map[string]string {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "seckill.yaml")
@@ -24,8 +24,8 @@ func sinkOn(t testing.TB, kind, topic string) map[string]string {
 	return map[string]string{"config": config}
 }
 
-// told is what each subject was told of, in order, and how many events that
-// were. One that came again counts once.
+// told returns the events of each subject in order, and their number. A
+// repeated event counts once.
 func told(t testing.TB, topic string) (all map[string][]string, events int) {
 	t.Helper()
 	all, seen := make(map[string][]string), make(map[string]bool)
@@ -44,8 +44,8 @@ func told(t testing.TB, topic string) (all map[string][]string, events int) {
 	return all, events
 }
 
-// wantEvents wants that another client reads every event of the store from a
-// topic, those of one subject in their order. The site must be at rest.
+// wantEvents checks that another client reads every event of the store from a
+// topic, and the events of one subject in order. Call it when no order is open.
 func (s *site) wantEvents(topic string) {
 	s.t.Helper()
 	want, n := make(map[string][]string), 0
@@ -70,7 +70,7 @@ func (s *site) wantEvents(topic string) {
 		return s.total(`seckill_sink_deliveries_total{result="delivered",sink="events"}`) >= float64(n)
 	})
 	got, events := told(s.t, s.broker.Events(topic, n))
-	if events < n { // some came again
+	if events < n { // some events came twice
 		got, events = told(s.t, s.broker.Events(topic, 2*n-events))
 	}
 	if events != n || n == 0 {

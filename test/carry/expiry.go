@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	// expiryEnv is how many orders become due within a minute; unset, nothing is
-	// measured.
+	// expiryEnv is the number of orders that become due within a minute; without
+	// it the measurement is skipped.
 	expiryEnv = "SECKILL_CARRY_EXPIRY"
 	// payWithin is longer than the minute in which the orders are made, so that no
 	// order is due before the last one is made.
@@ -21,9 +21,9 @@ const (
 	lateMost = 2 * time.Second
 )
 
-// MeasureExpiry has orders become due at a steady rate for a minute, and
+// MeasureExpiry makes orders that become due at a steady rate for a minute. It
 // measures how late an instance expires them by delayed messages of the broker
-// and by its scan. It asks the store from outside for the oldest unpaid order.
+// and by its scan. It reads the oldest unpaid order from the store's tables.
 func MeasureExpiry(t *testing.T, broker Broker) {
 	n, err := strconv.Atoi(os.Getenv(expiryEnv))
 	if err != nil || n <= 0 {
@@ -47,8 +47,8 @@ func MeasureExpiry(t *testing.T, broker Broker) {
 	m.close()
 }
 
-// watchExpiry watches until every order has expired. It returns how long the
-// oldest one that was due stayed unpaid, and how many never expired.
+// watchExpiry waits until every order has expired. It returns the longest delay
+// of a due order, and how many orders never expired.
 func (m *measurement) watchExpiry(made int) (latest time.Duration, left int) {
 	m.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -67,7 +67,7 @@ func (m *measurement) watchExpiry(made int) (latest time.Duration, left int) {
 	return latest, left
 }
 
-// oldestPending is when the first of the orders that are not paid was due.
+// oldestPending is the time at which the oldest unpaid order was due.
 func (m *measurement) oldestPending() (due time.Time, pending bool) {
 	m.t.Helper()
 	for _, warned := range []int{0, 1} { // as the index has them

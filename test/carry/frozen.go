@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// stopMost is how long a stop takes with a broker that does not answer: 2 s for
-	// calls in hand, 4 s for leaving. stopSlack is for a busy machine.
+	// stopMost bounds a stop while the broker does not answer: 2 s for running
+	// calls, 4 s to leave the group. stopSlack is for a busy machine.
 	stopMost  = 6 * time.Second
 	stopSlack = 1500 * time.Millisecond
 )
@@ -21,8 +21,9 @@ const (
 const unwellAlert = `level=ERROR msg="alert: the broker is unwell"`
 
 // Frozen stops engines whose broker does not answer. Reservations, delayed
-// messages and a sink use it. One engine stops at once, with calls in hand. The
-// other one has noticed it before, and its sink has a delivery in hand.
+// messages and a sink use the broker. One engine stops at once, during calls.
+// The other engine has detected the outage before, and stops during a delivery
+// of its sink.
 func Frozen(t *testing.T, broker Broker) {
 	early, late := withSink(t, broker), withSink(t, broker)
 	buy := func(e *engine.Engine, buyer string) string {
@@ -46,8 +47,8 @@ func Frozen(t *testing.T, broker Broker) {
 	defer broker.Resume()
 	buy(early, "b")
 	stopsInTime(t, early)
-	// The sink tries the event of a new sale for 10 s. The relay finds the broker
-	// unwell before.
+	// The sink tries the event of a new sale for 10 s. The relay detects the
+	// outage earlier.
 	if _, err := late.Operator().OpenSale(t.Context(), engine.Product{ID: 2, Stock: 10, PerUserLimit: 1}); err != nil {
 		t.Fatal(err)
 	}

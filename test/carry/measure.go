@@ -25,12 +25,12 @@ import (
 	"seckill/test/server"
 )
 
-// measureEnv is how many reservations a measurement takes; unset, there is
-// none.
+// measureEnv is the number of reservations of a measurement; without it the
+// measurement is skipped.
 const measureEnv = "SECKILL_CARRY_MEASURE"
 
 const (
-	// perStep is the claims of one step of the ledger, as under load.
+	// perStep is the number of claims in one step of the ledger, as under load.
 	perStep = 34
 	// rounds alternate between outbox and broker.
 	rounds = 3
@@ -44,10 +44,10 @@ const (
 	measureWithin = 10 * time.Minute
 )
 
-// Measure measures how fast a worker instance brings reservations into the
-// store, from the outbox and by the broker in turn, and how long one takes at a
-// steady rate. Reservations are made in the ledger itself: the shop's HTTP
-// would need the cores.
+// Measure measures how fast a worker instance writes reservations to the store,
+// from the outbox and through the broker in turn, and how long one reservation
+// takes at a steady rate. It reserves in the ledger directly, because HTTP
+// requests would take CPU time.
 func Measure(t *testing.T, broker Broker, rate int) {
 	n, err := strconv.Atoi(os.Getenv(measureEnv))
 	if err != nil || n <= 0 {
@@ -223,7 +223,7 @@ func (m *measurement) stored(n int) {
 	}
 }
 
-// delays tells how long reservations took to become orders.
+// delays describes how long reservations took to become orders.
 func (m *measurement) delays() string {
 	rows, err := m.db.Query(`SELECT order_no, pay_before FROM tb_seckill_order`)
 	if err != nil {

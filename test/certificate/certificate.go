@@ -40,8 +40,8 @@ type Pair struct {
 	CertFile, KeyFile string
 }
 
-// NewAuthority makes an authority that nobody else knows. Its files are gone
-// with the test.
+// NewAuthority makes an authority of its own. The test removes its files at the
+// end.
 func NewAuthority(t testing.TB) *Authority {
 	t.Helper()
 	a := &Authority{t: t, dir: t.TempDir(), key: newKey(t)}
@@ -61,8 +61,9 @@ func NewAuthority(t testing.TB) *Authority {
 // File has the authority's own certificate.
 func (a *Authority) File() string { return filepath.Join(a.dir, "ca.pem") }
 
-// Issue makes a certificate for hosts, by name or address. It serves servers,
-// which are clients of each other in a Cluster, and clients, which need no host.
+// Issue makes a certificate for hosts, by name or address. It is valid for
+// servers and for clients: the nodes of a Cluster are both. Clients need no
+// host.
 func (a *Authority) Issue(name string, hosts ...string) Pair {
 	a.t.Helper()
 	base := filepath.Join(a.dir, strconv.FormatInt(a.issued, 10))

@@ -45,8 +45,8 @@ func theTool(t *testing.T) tool {
 }
 
 // install finds the tool in the user's cache directory, or installs it there.
-// It is made aside and put in place by one rename: what is there is whole,
-// whoever else installs at the same time.
+// It installs into a temporary folder and renames that once, so that concurrent
+// installs never show an incomplete tool.
 var install = sync.OnceValues(func() (tool, error) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

@@ -1,8 +1,7 @@
-// Package contract has a stranger read openapi.yaml and hold the engine to it:
-// schemathesis, a public tool, makes requests of the description, right ones
-// and wrong ones, sends them to the real binary, and complains about every
-// answer that the description does not have, about every failure of the server,
-// and about what is let in, or kept out, against its word.
+// Package contract tests the real binary against openapi.yaml with
+// schemathesis, a public tool. The tool makes valid and invalid requests from
+// the description. It reports answers that the description does not have,
+// server errors, accepted invalid requests and refused valid ones.
 package contract
 
 import (

@@ -25,7 +25,8 @@ func TestContract_OperatorAPI(t *testing.T) {
 	hold(t, run{url: e.AdminURL, paths: ofTheOperator, auth: auth, orders: orders})
 }
 
-// spoilOrders makes orders that the store refuses, until they are dead letters.
+// spoilOrders makes orders that the store refuses, and waits until they are
+// dead letters.
 func spoilOrders(t *testing.T, e *engine.Engine, count int) {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(e.DataDir, "seckill.db")+"?_pragma=busy_timeout(5000)")
@@ -58,7 +59,7 @@ func spoilOrders(t *testing.T, e *engine.Engine, count int) {
 		}
 		<-time.After(pollEvery)
 	}
-	// What is retried from now on succeeds.
+	// Retries succeed from now on.
 	if _, err := db.Exec(`DROP TRIGGER spoil`); err != nil {
 		t.Fatal(err)
 	}

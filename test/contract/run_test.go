@@ -17,16 +17,16 @@ import (
 	"seckill/test/engine"
 )
 
-// What a longer run by hand changes; see `make contract`.
+// Settings for longer runs; see `make contract`.
 const (
 	examplesEnv = "SECKILL_CONTRACT_EXAMPLES"
 	seedEnv     = "SECKILL_CONTRACT_SEED"
 )
 
 const (
-	examples = "3" // random requests to each operation, beside those made of its every bound
+	examples = "3" // random requests to each operation, in addition to one for each bound
 	seed     = "1"
-	// runWithin is above what any number of examples takes that one waits for.
+	// runWithin is longer than any run by hand.
 	runWithin = time.Hour
 	// reportTail is enough for the failures of every operation.
 	reportTail = 64 << 10
@@ -54,8 +54,7 @@ type run struct {
 	orders []string // order numbers to be found
 }
 
-// hold has the tool hold the engine to the description; its complaints fail the
-// test.
+// hold runs the tool against the engine. The tool's findings fail the test.
 func hold(t *testing.T, r run) {
 	t.Helper()
 	with := theTool(t)
@@ -68,14 +67,15 @@ func hold(t *testing.T, r run) {
 	}
 	st := exec.CommandContext(ctx, with.python, args...)
 	st.Dir = dir
-	// Nothing of the machine's own Python, and the same order of everything.
+	// Do not use the machine's own Python packages, and make the order
+	// repeatable.
 	st.Env = []string{
 		"PYTHONPATH=" + with.site, "PYTHONNOUSERSITE=1", "PYTHONHASHSEED=0", "PYTHONUTF8=1", "COLUMNS=120",
 		"PATH=" + os.Getenv("PATH"), "HOME=" + dir, "SANDBOX_SECRET=" + engine.SandboxSecret,
 	}
 	var report bytes.Buffer
 	st.Stdout, st.Stderr = &report, &report
-	// It must not outlive a test that is killed itself.
+	// The tool must end if the test process is killed.
 	st.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := st.Run(); err != nil {
 		t.Errorf("schemathesis %s: %v\n%s", strings.Join(args[2:], " "), err, tail(report.String(), reportTail))
@@ -84,8 +84,8 @@ func hold(t *testing.T, r run) {
 	t.Log(summary(report.String()))
 }
 
-// prepare makes the directory in which the tool runs, for it leaves files there,
-// and writes what it reads.
+// prepare makes the tool's working directory, because the tool leaves files
+// there, and writes the files that the tool reads.
 func (r run) prepare(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -103,7 +103,7 @@ func (r run) prepare(t *testing.T) (dir string) {
 	return dir
 }
 
-// summary is the end of a report, which counts.
+// summary is the end of a report, with its counts.
 func summary(report string) string {
 	if at := strings.LastIndex(report, " SUMMARY "); at >= 0 {
 		return report[at:]

@@ -11,7 +11,7 @@ import (
 
 const (
 	plenty       = 1_000_000 // units, more than any run buys
-	limit        = 1000      // the most that a product may allow: every quantity of the description is in order
+	limit        = 1000      // the maximum of a product, so that every quantity of the description is valid
 	ordersEach   = 12        // in each state
 	settleWithin = 30 * time.Second
 	pollEvery    = 10 * time.Millisecond
@@ -58,8 +58,8 @@ func openSales(t *testing.T, e *engine.Engine) {
 	must(operator.End(t.Context(), ended))
 }
 
-// placeOrders places a buyer's orders, some in every state that an order can
-// rest in, and returns their numbers.
+// placeOrders makes orders of a buyer in every stable state, and returns their
+// numbers.
 func placeOrders(t *testing.T, e *engine.Engine, name string) (numbers []string) {
 	t.Helper()
 	buyer, operator := e.Buyer(name), e.Operator()

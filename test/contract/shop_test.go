@@ -17,12 +17,12 @@ const (
 	ofSales = `^/api/v1/products(/.*)?$`
 	// ofTokens are those that a challenge decides.
 	ofTokens = `^/api/v1/products/\{id\}/(challenge|token)$`
-	// nobodys is the number of an order that there is not.
-	nobodys = "SK01M757NBG70000008J6JNWTNKR"
+	// unknownOrder is a number without an order.
+	unknownOrder = "SK01M757NBG70000008J6JNWTNKR"
 )
 
-// A buyer, and another who must not see the first one's orders, try everything
-// at sales in every state.
+// Two buyers send all requests to sales in every state. The second must not see
+// the orders of the first.
 func TestContract_ShopForBuyers(t *testing.T) {
 	theTool(t)
 	e := engine.Start(t, engine.Options{})
@@ -31,9 +31,9 @@ func TestContract_ShopForBuyers(t *testing.T) {
 	hold(t, run{url: e.ShopURL, paths: ofTheShop, auth: signedIn(t, "ann", "bob"), orders: orders})
 }
 
-// A purchase needs a token, and the token a challenge: one that anybody answers,
-// so that every step is reached, and one that a program does not. The second
-// changes nothing about a purchase.
+// A purchase needs a token, and a token needs a challenge. One kind of
+// challenge is answered by the tool, so that it reaches every step; a program
+// cannot answer the other. The kind does not change the purchase.
 func TestContract_ShopTokens(t *testing.T) {
 	theTool(t)
 	for kind, paths := range map[string]string{"none": ofSales, "image": ofTokens} {
@@ -42,21 +42,22 @@ func TestContract_ShopTokens(t *testing.T) {
 				"token.required": "true", "challenge.kind": kind, "challenge.per_buyer_per_minute": "10000",
 			}})
 			openSales(t, e)
-			hold(t, run{url: e.ShopURL, paths: paths, auth: signedIn(t, "ann", "bob"), orders: []string{nobodys}})
+			hold(t, run{url: e.ShopURL, paths: paths, auth: signedIn(t, "ann", "bob"), orders: []string{unknownOrder}})
 		})
 	}
 }
 
-// Strangers are told to sign in, or that they ask too often.
+// Requests without a login get unauthenticated or rate_limited.
 func TestContract_ShopWithoutLogin(t *testing.T) {
 	theTool(t)
 	e := engine.Start(t, engine.Options{Settings: map[string]string{"limit.ip_per_second": "5", "limit.other_ip_per_second": "5"}})
 	openSales(t, e)
-	hold(t, run{url: e.ShopURL, paths: ofTheShop, orders: []string{nobodys}})
+	hold(t, run{url: e.ShopURL, paths: ofTheShop, orders: []string{unknownOrder}})
 }
 
-// signedIn has two buyers ask, the first by preference. The check
-// object_level_authorization has the other one ask for what the first one read.
+// signedIn configures two buyers; most requests come from the first. The check
+// object_level_authorization repeats the first buyer's reads as the other
+// buyer.
 func signedIn(t *testing.T, first, other string) string {
 	t.Helper()
 	type header struct {

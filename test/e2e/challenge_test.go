@@ -99,7 +99,7 @@ func cheap(c engine.Challenge) string {
 }
 
 // challengeOfNoWork is a challenge of kind none. Any instance with the same secret
-// seal one, and the engine accepts it.
+// can seal one, and the engine accepts it.
 func challengeOfNoWork(t *testing.T, b *engine.Buyer) engine.Challenge {
 	t.Helper()
 	return engine.Challenge{ID: sealedAt(t, time.Now(), b.Name, 1)}

@@ -6,8 +6,8 @@ import (
 	"seckill/test/loopback"
 )
 
-// freeAddress is a loopback address that is this test's alone until it ends,
-// also while the engine is down.
+// freeAddress reserves a loopback address for the test until it ends, also
+// while the engine is down.
 func freeAddress(t testing.TB) string {
 	t.Helper()
 	address, release, err := loopback.Reserve()

@@ -59,7 +59,7 @@ func tagged(t testing.TB, tags string) string {
 
 func build(tags string) (path string, err error) {
 	if path = os.Getenv(BinaryEnv); path != "" && tags == "" {
-		_, err = os.Stat(path) // so that the cache of `go test` sees another binary
+		_, err = os.Stat(path) // so that the cache of `go test` notices another binary
 		return path, err
 	}
 	if built.dir == "" {
@@ -84,9 +84,9 @@ func build(tags string) (path string, err error) {
 	return path, nil
 }
 
-// openSources opens the folders of the module, so that results are not taken from
-// the cache of `go test` after the program has changed: it notes what a test
-// opens, and does not see what a compiler that the test starts reads.
+// openSources opens the folders of the module, so that `go test` does not use
+// cached results after the program has changed. The cache records the files
+// that a test opens, but not those that a compiler started by the test reads.
 func openSources() error {
 	out, err := exec.Command("go", "env", "GOMOD").Output()
 	if err != nil {

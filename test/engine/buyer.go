@@ -33,7 +33,7 @@ func (e *Engine) Buyer(name string) *Buyer {
 	return e.BearerOf(name, token)
 }
 
-// BearerOf is a buyer who comes with a login that the test has made.
+// BearerOf is a buyer with a token that the test made.
 func (e *Engine) BearerOf(name, token string) *Buyer {
 	return &Buyer{Name: name, engine: e, header: http.Header{"Authorization": {"Bearer " + token}}}
 }
@@ -67,7 +67,7 @@ func (b *Buyer) Buy(ctx context.Context, product uint32, p Purchase) (orderNo st
 	return accepted.OrderNo, err
 }
 
-// Challenge is what the engine asks before it makes a purchase token.
+// Challenge is the engine's challenge for a purchase token.
 type Challenge struct {
 	ID           string    `json:"challenge_id"`
 	Type         string    `json:"type"`

@@ -1,7 +1,8 @@
-// Package engine runs the real binary for tests: it starts `seckill serve` as a
-// child process on a data directory and on ports of its own, waits until it is
-// ready, kills it or stops it, starts it again on the same data and ports, and
-// gives typed clients of the shop and operator API.
+// Package engine runs the real binary for tests. It starts `seckill serve` as a
+// child process with its own data directory and ports, waits until it is ready,
+// stops or kills it, and starts it again on the same data and ports. It has
+// typed clients for the shop API (buyer.go) and the operator API (operator.go);
+// setting.go has settings for shared servers.
 package engine
 
 import (
@@ -20,10 +21,10 @@ import (
 	"seckill/internal/fault"
 )
 
-// Bounds of a child's life. They are generous, because a loaded machine is no
-// reason for a test to fail.
+// Bounds for the child process. They are generous, so that a test does not fail
+// on a busy machine.
 const (
-	ReadyWithin = 90 * time.Second // the tables of a new database take many syncs of a busy disk
+	ReadyWithin = 90 * time.Second // creating the tables syncs the disk many times
 	StopWithin  = 30 * time.Second // above the engine's own deadline of 20 s
 	pollEvery   = 5 * time.Millisecond
 	logTail     = 16 << 10 // of the child's log in a failed test's output
@@ -37,12 +38,12 @@ const (
 	AdminToken    = "test-admin-token-0123456789abcdef012345678"
 )
 
-// Options are what a test wants to be different.
+// Options change the defaults of a test's engine.
 type Options struct {
 	// Settings are configuration keys and values, such as
 	// "order.expire_after": "2s".
 	Settings map[string]string
-	// Roles are those that the process plays; none means all.
+	// Roles are the roles of the process; none means all.
 	Roles []string
 	// Tags are build tags of another binary than the usual one; "" means none.
 	Tags string
@@ -75,8 +76,8 @@ type life struct {
 	err   error
 }
 
-// New prepares an engine without starting it. What still runs at the end of
-// the test is killed; its log is shown if the test failed.
+// New prepares an engine without starting it. At the end of the test it kills a
+// running process, and shows the log if the test failed.
 func New(t testing.TB, opt Options) *Engine {
 	t.Helper()
 	if opt.DataDir == "" {
@@ -115,8 +116,8 @@ func (e *Engine) Start() {
 	}
 }
 
-// StartArmed starts the process with a point at which it will die; see package
-// fault. It need not become ready: it may die before.
+// StartArmed starts the process with a failpoint at which it dies; see package
+// fault. The process may die before it is ready.
 func (e *Engine) StartArmed(point string) {
 	e.t.Helper()
 	if err := e.launch(fault.EnvVar + "=" + point); err != nil {
@@ -148,7 +149,7 @@ func (e *Engine) launch(env ...string) error {
 	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Env = append(e.Environ(), env...)
 	cmd.Stdout, cmd.Stderr = &e.log, &e.log
-	// The child must not outlive a test that is killed itself.
+	// The child must end if the test process is killed.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return err
@@ -162,8 +163,8 @@ func (e *Engine) launch(env ...string) error {
 	return nil
 }
 
-// Environ is the child's environment: the test's own without settings of the
-// engine, and the settings of this one.
+// Environ is the child's environment: that of the test without SECKILL
+// settings, plus the settings of this engine.
 func (e *Engine) Environ() []string {
 	var env []string
 	for _, pair := range os.Environ() {
@@ -243,7 +244,7 @@ func (e *Engine) Signal(signal os.Signal) {
 	}
 }
 
-// Stop asks the process to end, as an operator does, and returns how it ended:
+// Stop sends SIGTERM, as an operator does, and waits for the end. It returns
 // nil for exit code 0.
 func (e *Engine) Stop() error {
 	e.t.Helper()
@@ -259,8 +260,8 @@ func (e *Engine) MustStop() {
 	}
 }
 
-// WaitEnd waits until the process is gone by itself and returns how it ended:
-// nil for exit code 0.
+// WaitEnd waits until the process ends by itself. It returns nil for exit code
+// 0.
 func (e *Engine) WaitEnd(within time.Duration) error {
 	e.t.Helper()
 	one := e.current()
@@ -277,10 +278,10 @@ func (e *Engine) WaitEnd(within time.Duration) error {
 	}
 }
 
-// Log is what all processes of this engine have logged.
+// Log is the log of all processes of this engine.
 func (e *Engine) Log() string { return e.log.text() }
 
-// logBuffer collects what the child writes.
+// logBuffer collects the output of the child.
 type logBuffer struct {
 	mu  sync.Mutex
 	buf bytes.Buffer

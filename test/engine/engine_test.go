@@ -71,7 +71,7 @@ func TestEngine_RolesShareOneStore(t *testing.T) {
 	if _, err := admin.Buyer("ann").Orders(ctx); Answered(err) {
 		t.Errorf("a process without the role answered shoppers: %v", err)
 	}
-	// A worker is ready anew in each of its lives.
+	// A worker becomes ready again after each start.
 	worker.MustStop()
 	worker.Start()
 	worker.Kill()

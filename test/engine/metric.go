@@ -9,8 +9,8 @@ import (
 	"strconv"
 )
 
-// Metric is one figure of this instance, named with its labels as in the text
-// of /metrics; 0 if it is not there.
+// Metric is one value of /metrics. The name includes the labels, as in the text
+// of /metrics. A missing metric is 0.
 func (e *Engine) Metric(ctx context.Context, name string) (float64, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.AdminURL+"/metrics", nil)
 	if err != nil {

@@ -33,7 +33,8 @@ type Product struct {
 	EndsAt       time.Time `json:"ends_at"`
 	Shards       int       `json:"shards,omitempty"`
 	Strategy     string    `json:"strategy,omitempty"`
-	// Fallback "store" has the store take the sale over while the ledger is away.
+	// With Fallback "store" the store takes the sale over while the ledger is
+	// down.
 	Fallback string `json:"fallback,omitempty"`
 }
 
@@ -58,9 +59,8 @@ func (o *Operator) OpenSale(ctx context.Context, p Product) (api.AdminProduct, e
 	return o.preheated(ctx, p.ID)
 }
 
-// preheated preheats a product, and again while the answer is no decision, as
-// it may be where a server gets too little of a loaded machine: it is safe to
-// repeat.
+// preheated preheats a product. It repeats the request while the answer is
+// busy, as it may be on a busy machine; repeating is safe.
 func (o *Operator) preheated(ctx context.Context, id uint32) (api.AdminProduct, error) {
 	deadline := time.NewTimer(ReadyWithin)
 	defer deadline.Stop()
@@ -105,7 +105,7 @@ func (o *Operator) Recover(ctx context.Context, id uint32) (api.AdminProduct, er
 	return o.onProduct(ctx, id, "recover")
 }
 
-// TakeOver has the store sell a product instead of its ledger.
+// TakeOver makes the store sell a product instead of the ledger.
 func (o *Operator) TakeOver(ctx context.Context, id uint32) (api.AdminProduct, error) {
 	return o.onProduct(ctx, id, "takeover")
 }
@@ -115,8 +115,8 @@ func (o *Operator) Pause(ctx context.Context, id uint32) (api.AdminProduct, erro
 	return o.onProduct(ctx, id, "pause")
 }
 
-// PauseWhere is Pause that reports whether the store was told; if not, the ledger
-// alone was (202).
+// PauseWhere is Pause and reports whether the store has the pause. If not, only
+// the ledger has it (202).
 func (o *Operator) PauseWhere(ctx context.Context, id uint32) (inStore bool, err error) {
 	var status int
 	err = o.call(ctx, http.MethodPost, productPath(id, "/pause"), nil, &status)
@@ -147,7 +147,8 @@ func (o *Operator) onProduct(ctx context.Context, id uint32, verb string) (p api
 	return p, err
 }
 
-// ChangeStock changes what is offered; the same change id changes it once.
+// ChangeStock changes the stock that is offered. Repeated with the same change
+// id it counts once.
 func (o *Operator) ChangeStock(ctx context.Context, id uint32, delta int64, changeID string) (change api.StockChange, err error) {
 	err = o.call(ctx, http.MethodPost, productPath(id, "/stock"), map[string]any{"delta": delta, "change_id": changeID, "reason": "test"}, &change)
 	return change, err
@@ -165,7 +166,7 @@ func (o *Operator) Reconcile(ctx context.Context, id uint32, repair bool) (repor
 	return report, err
 }
 
-// Order reads an order with its story.
+// Order reads an order with its history.
 func (o *Operator) Order(ctx context.Context, orderNo string) (story api.OrderStory, err error) {
 	err = o.call(ctx, http.MethodGet, "/orders/"+orderNo, nil, &story)
 	return story, err
@@ -192,7 +193,7 @@ func (o *Operator) Refund(ctx context.Context, orderNo string) (order api.AdminO
 	return order, err
 }
 
-// Letters lists claims on the retry ladder, dead ones and those still tried.
+// Letters lists claims that are being retried and dead letters.
 func (o *Operator) Letters(ctx context.Context) ([]api.Letter, error) {
 	var list struct {
 		Letters []api.Letter `json:"dead_letters"`
@@ -201,13 +202,13 @@ func (o *Operator) Letters(ctx context.Context) ([]api.Letter, error) {
 	return list.Letters, err
 }
 
-// RetryLetter gives a claim a fresh ladder.
+// RetryLetter restarts the retries of a claim.
 func (o *Operator) RetryLetter(ctx context.Context, id int64) (letter api.Letter, err error) {
 	err = o.call(ctx, http.MethodPost, fmt.Sprintf("/dead-letters/%d/retry", id), nil, &letter)
 	return letter, err
 }
 
-// DiscardLetter gives a claim up.
+// DiscardLetter discards a claim.
 func (o *Operator) DiscardLetter(ctx context.Context, id int64) (order api.AdminOrder, err error) {
 	err = o.call(ctx, http.MethodPost, fmt.Sprintf("/dead-letters/%d/discard", id), nil, &order)
 	return order, err

@@ -2,9 +2,8 @@ package engine
 
 import "net/http"
 
-// Through sends what the engine's clients send from now on through a transport
-// made of the present one, such as one that checks every answer. Call it
-// before the engine starts.
+// Through wraps the HTTP transport of the engine's clients, for example to
+// check every answer. Call it before the engine starts.
 func (e *Engine) Through(wrap func(http.RoundTripper) http.RoundTripper) {
 	e.http.Transport = wrap(e.http.Transport)
 }
@@ -13,7 +12,7 @@ func (e *Engine) Through(wrap func(http.RoundTripper) http.RoundTripper) {
 // make.
 func (e *Engine) HTTP() *http.Client { return e.http }
 
-// PID is the process id of the present life; 0 for none.
+// PID is the process id; 0 if no process runs.
 func (e *Engine) PID() int {
 	if one := e.current(); one != nil {
 		return one.cmd.Process.Pid

@@ -46,7 +46,7 @@ func (e *Engine) WaitReady() error {
 	}
 }
 
-// ready asks the operator's address, which every process has.
+// ready asks the operator's address, because every process has one.
 func (e *Engine) ready(ctx context.Context) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, e.AdminURL+"/readyz", nil)
 	if err != nil {

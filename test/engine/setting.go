@@ -15,9 +15,9 @@ import (
 //	shop := engine.Start(t, engine.Options{Settings: shared, Roles: []string{engine.RoleShop}})
 //	rest := engine.Start(t, engine.Options{Settings: shared, Roles: []string{engine.RoleAdmin, engine.RoleWorker}})
 
-// OnRedis has the ledger in one Redis or in a Cluster of which some nodes are
-// named, under a prefix of its own: engines that get the result of the same
-// call share a ledger, those of two calls do not.
+// OnRedis puts the ledger into a Redis, or into a Cluster by the addresses of
+// some nodes, under a new prefix. Engines with the result of the same call
+// share a ledger; the results of two calls are two ledgers.
 func OnRedis(addrs ...string) map[string]string {
 	return map[string]string{
 		"ledger.kind":  "redis",
@@ -29,15 +29,15 @@ func OnRedis(addrs ...string) map[string]string {
 // prefixes counts the prefixes of this process.
 var prefixes atomic.Int64
 
-// OnSentinel has the ledger in the Redis that sentinels name.
+// OnSentinel puts the ledger into the Redis master that the sentinels name.
 func OnSentinel(master string, sentinels ...string) map[string]string {
 	return Join(OnRedis(sentinels...), map[string]string{"redis.sentinel_master": master})
 }
 
-// OnStore has the store where a DSN says, such as that of a new database.
+// OnStore puts the store into the database of a DSN.
 func OnStore(dsn string) map[string]string { return map[string]string{"store.dsn": dsn} }
 
-// Join is all settings together; of two for the same key the later counts.
+// Join merges settings; for the same key the later one counts.
 func Join(parts ...map[string]string) map[string]string {
 	all := make(map[string]string)
 	for _, part := range parts {

@@ -1,6 +1,6 @@
-// Package front holds the front of the real binary to what it promises a
-// crowd: under overload it sells as much as it can and refuses the rest at
-// once, and when all is sold it says so without asking anybody.
+// Package front tests the real binary under a crowd. Under overload it sells as
+// much as it can and refuses the rest at once. After sold-out it refuses from
+// memory, without Redis and MySQL.
 package front
 
 import (
@@ -27,8 +27,8 @@ func runTests(m *testing.M) int {
 	return engine.Main(m)
 }
 
-// built is the generator, bench/fire, made at its first use in a test run: a
-// process of its own with one thread, which leaves the machine to the server.
+// built is the load generator bench/fire, compiled at its first use. It is a
+// process with one thread, so that the server gets the rest of the machine.
 var built struct {
 	sync.Once
 	dir string
@@ -51,7 +51,7 @@ func generator(t *testing.T) string {
 	return filepath.Join(built.dir, "fire")
 }
 
-// flow is a crowd that does not wait for its answers.
+// flow is an open-loop load: requests do not wait for earlier answers.
 type flow struct {
 	product   uint32
 	perSecond float64
@@ -71,16 +71,17 @@ type kind struct {
 	Max       float64 `json:"max_ms"`
 }
 
-// seen is how a crowd was answered, by "accepted" or the code of a refusal.
+// seen counts the answers of a crowd, by "accepted" or the code of a refusal.
 type seen struct {
 	Answers map[string]kind `json:"answers"`
 	Failed  int             `json:"failed"`
 }
 
-// connections bounds a crowd: those that wait for the ledger, and some.
+// connections bounds a crowd: the requests that wait for the ledger, and some
+// more.
 const connections = 500
 
-// fire sends a crowd and returns when all of it is answered.
+// fire sends a crowd and returns after the last answer.
 func fire(t *testing.T, e *engine.Engine, f flow) (s seen) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), generator(t), "-json",
@@ -99,7 +100,7 @@ func fire(t *testing.T, e *engine.Engine, f flow) (s seen) {
 	return s
 }
 
-// metric is one figure of an engine; 0 if it is not there.
+// metric is one metric of an engine; 0 if it is missing.
 func metric(t *testing.T, e *engine.Engine, name string) float64 {
 	t.Helper()
 	value, err := e.Metric(t.Context(), name)

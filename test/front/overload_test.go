@@ -13,27 +13,26 @@ import (
 )
 
 const (
-	// batch and slow make a small capacity that is known, so that twenty times
-	// as much leaves most of the machine idle: what is measured is the line, not
-	// the processor.
+	// batch and slow make a small, known capacity. Twenty times that load leaves
+	// most of the machine idle, so the test measures the queue and not the CPU.
 	batch = 5
 	slow  = 50 * time.Millisecond
 	// deadline is the longest that an accepted claim may have waited.
 	deadline = 800 * time.Millisecond
-	// steadily is how long a crowd comes in `make test`; longEnv asks for longer,
-	// and for more steps.
+	// steadily is the duration of a crowd in `make test`; longEnv sets a longer
+	// one and more steps.
 	steadily = 1500 * time.Millisecond
 	longEnv  = "SECKILL_OVERLOAD"
-	// tries may be spoilt by what else runs on the machine: one must succeed,
-	// unless in none of them the machine gave the slow shop enoughOf its capacity
-	// when just enough or twice as many came, before the crowd and after it.
+	// Other programs can disturb a try, so one of tries must succeed. The test is
+	// skipped if in no try the shop reached enoughOf its capacity at a load of
+	// one or two times the capacity.
 	tries    = 4
 	enoughOf = 0.85
 	// refusedWithin is "at once", on a machine that does other things too.
 	refusedWithin = 150 // ms
 )
 
-// slowShop is an engine that sells so many orders a second, at most.
+// slowShop is an engine with a known maximum of orders a second.
 type slowShop struct {
 	*engine.Engine
 	strategy seckill.Strategy
@@ -46,18 +45,18 @@ var shape = map[string]string{
 
 var sellers = []string{engine.RoleShop, engine.RoleAdmin}
 
-// slowShops are made slow in three ways, each with a line of its own.
+// slowShops are slow in three ways, each with its own queue.
 var slowShops = map[string]func(t *testing.T) slowShop{
-	// A disk on which every commit takes long. The embedded ledger commits the
-	// batches of its two lanes in turn.
+	// A disk with slow commits. The embedded ledger commits the batches of its
+	// two lanes in turn.
 	"embedded": func(t *testing.T) slowShop {
 		return slowShop{slowAt(t, "ledger.before_commit"), seckill.StrategyAsync, batch / slow.Seconds()}
 	},
-	// The same under the store, which sells by itself.
+	// The same disk under the store, which sells directly.
 	"direct": func(t *testing.T) slowShop {
 		return slowShop{slowAt(t, "store.sell.before_commit"), seckill.StrategyDirect, batch / slow.Seconds()}
 	},
-	// A network on which every request takes long. Two batches are on it at once.
+	// A network with a high latency. Two batches are under way at once.
 	"redis": func(t *testing.T) slowShop {
 		network := server.Proxy(t, server.SharedRedis(t).Addr())
 		e := engine.Start(t, engine.Options{Settings: engine.Join(shape, engine.OnRedis(network.Addr())), Roles: sellers})
@@ -76,9 +75,9 @@ func slowAt(t *testing.T, point string) *engine.Engine {
 	return e
 }
 
-// Twenty times as many come as can be served. As much is sold as when just
-// enough come; who is served has not waited beyond the deadline; the others
-// learn at once that it is too hot.
+// The load is twenty times the capacity. As many orders are sold as at a load
+// of exactly the capacity. No accepted buyer waited beyond the deadline. The
+// others get too_hot at once.
 func TestOverload_GoodputStaysAndWaitIsBounded(t *testing.T) {
 	steps, lasts := []float64{1, 2, 20}, steadily
 	if long := os.Getenv(longEnv); long != "" {
@@ -105,13 +104,14 @@ func TestOverload_GoodputStaysAndWaitIsBounded(t *testing.T) {
 			if broken != nil {
 				t.Fatal(broken)
 			}
-			t.Skip("MISSING: time of this machine: other work took what the ledger is allowed, so nothing is shown of an overload")
+			t.Skip("MISSING: CPU time: other programs took it, so the shop did not reach its capacity and overload is not tested")
 		})
 	}
 }
 
-// overload sends crowds that grow, each to a product of its own, and reports
-// what of the promise one of them broke, and what is to be said for it.
+// overload sends growing crowds, each to its own product. It returns the
+// violation that one of them showed, and the reason if the machine was too
+// busy.
 func (s *slowShop) overload(t *testing.T, try int, steps []float64, lasts time.Duration) (promise, machine error) {
 	t.Helper()
 	var peak float64
@@ -127,15 +127,15 @@ func (s *slowShop) overload(t *testing.T, try int, steps []float64, lasts time.D
 		case sold.PerSecond < 0.9*peak:
 			promise = fmt.Errorf("× %.0f: %.0f orders a second, where %.0f are possible", times, sold.PerSecond, peak)
 		case sold.P99 > float64(deadline.Milliseconds()):
-			promise = fmt.Errorf("× %.0f: who was served waited %.0f ms", times, sold.P99)
+			promise = fmt.Errorf("× %.0f: accepted requests waited %.0f ms", times, sold.P99)
 		case hot.P99 > refusedWithin:
-			promise = fmt.Errorf("× %.0f: who was refused waited %.0f ms", times, hot.P99)
+			promise = fmt.Errorf("× %.0f: refused requests waited %.0f ms", times, hot.P99)
 		case busy.Count*20 > sold.Count: // a twentieth
-			promise = fmt.Errorf("× %.0f: %d waited for nothing", times, busy.Count)
+			promise = fmt.Errorf("× %.0f: %d got busy after waiting", times, busy.Count)
 		default:
-			promise = s.soldToWhoWaited(t, product, sold.Count)
+			promise = s.orderedAfterGivingUp(t, product, sold.Count)
 		}
-		if promise != nil && machine == nil { // others may have come with the crowd
+		if promise != nil && machine == nil { // other programs may have become busy during the crowd
 			after, _, _ := s.crowd(t, uint32(100*try+len(steps)), 1, lasts)
 			machine = s.enough(after.PerSecond)
 		}
@@ -146,7 +146,7 @@ func (s *slowShop) overload(t *testing.T, try int, steps []float64, lasts time.D
 	return nil, nil
 }
 
-// crowd sends so many times as can be served to a product of their own.
+// crowd sends a multiple of the capacity to a new product.
 func (s *slowShop) crowd(t *testing.T, product uint32, times float64, lasts time.Duration) (sold, hot, busy kind) {
 	t.Helper()
 	f := flow{product: product, perSecond: times * s.capacity, lasts: lasts}
@@ -154,7 +154,7 @@ func (s *slowShop) crowd(t *testing.T, product uint32, times float64, lasts time
 	if err != nil {
 		t.Fatal(err)
 	}
-	fire(t, s.Engine, flow{product: product, perSecond: s.capacity / 2, lasts: 200 * time.Millisecond, first: 1 << 20}) // its line exists
+	fire(t, s.Engine, flow{product: product, perSecond: s.capacity / 2, lasts: 200 * time.Millisecond, first: 1 << 20}) // its queue exists
 	got := fire(t, s.Engine, f)
 	sold, hot, busy = got.Answers["accepted"], got.Answers[string(seckill.CodeTooHot)], got.Answers[string(seckill.CodeBusy)]
 	t.Logf("offered %5.0f/s (× %2.0f): sold %3.0f/s, p50 %3.0f ms, p99 %3.0f ms; too hot %5d, p99 %4.1f ms; busy %d",
@@ -165,7 +165,7 @@ func (s *slowShop) crowd(t *testing.T, product uint32, times float64, lasts time
 	return sold, hot, busy
 }
 
-// enough says if a crowd that can be served was not.
+// enough returns an error if a load within the capacity was not served.
 func (s *slowShop) enough(perSecond float64) error {
 	if perSecond < enoughOf*s.capacity {
 		return fmt.Errorf("the machine is busy: of %.0f orders a second %.0f were possible", s.capacity, perSecond)
@@ -173,9 +173,9 @@ func (s *slowShop) enough(perSecond float64) error {
 	return nil
 }
 
-// soldToWhoWaited holds that the line wasted little: hardly an order was made
-// for somebody who had given up by then.
-func (s *slowShop) soldToWhoWaited(t *testing.T, product uint32, accepted int) error {
+// orderedAfterGivingUp checks that the queue wasted little: almost no order was made
+// for a client that had already given up.
+func (s *slowShop) orderedAfterGivingUp(t *testing.T, product uint32, accepted int) error {
 	t.Helper()
 	figures, err := s.Operator().Stats(t.Context(), product)
 	if err != nil {
@@ -185,14 +185,14 @@ func (s *slowShop) soldToWhoWaited(t *testing.T, product uint32, accepted int) e
 	if s.strategy == seckill.StrategyDirect {
 		made = figures.Store.Pending
 	}
-	warm := int64(s.capacity/2*0.2) + 1 // the crowd that made the line
+	warm := int64(s.capacity/2*0.2) + 1 // the crowd that filled the queue
 	if made > int64(accepted)+warm+int64(accepted)/20 {
 		return fmt.Errorf("%d orders were made, %d were answered", made, accepted)
 	}
 	return nil
 }
 
-// The reasons are counted apart, and it is the estimate that refused.
+// Each reason has its own counter, and here the estimate refused.
 func TestOverload_RefusalsAreCountedByReason(t *testing.T) {
 	shop := slowShops["embedded"](t)
 	if _, err := shop.Operator().OpenSale(t.Context(), engine.Product{ID: 1, Stock: 100_000}); err != nil {

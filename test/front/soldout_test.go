@@ -11,8 +11,8 @@ import (
 	"seckill/test/server"
 )
 
-// While all is sold a crowd is refused from memory: Redis is asked a few times
-// a second, however many come.
+// After sold-out a crowd is refused from memory. Redis gets a few commands a
+// second, for any number of requests.
 func TestSoldOut_LateCrowdSendsNoRedisCommands(t *testing.T) {
 	redis := server.Redis(t, server.RedisOptions{})
 	settings := engine.OnRedis(redis.Addr())
@@ -24,7 +24,7 @@ func TestSoldOut_LateCrowdSendsNoRedisCommands(t *testing.T) {
 		t.Fatal(err)
 	}
 	const lasts = 2 * time.Second
-	// Two crowds, of which the second is ten times as large.
+	// Two crowds; the second is ten times as large.
 	few := flow{product: 1, perSecond: 300, lasts: lasts}
 	many := flow{product: 1, perSecond: 3000, lasts: lasts}
 	cost := func(f flow) int64 {
@@ -34,14 +34,14 @@ func TestSoldOut_LateCrowdSendsNoRedisCommands(t *testing.T) {
 		cost := commands(t, redis) - before
 		sold := got.Answers[string(seckill.CodeSoldOut)]
 		t.Logf("%d refused as sold out, p99 %.1f ms: %d commands", sold.Count, sold.P99, cost)
-		// Those of the blink in which a fallen flag is raised again may be told
-		// something else.
+		// While an expired flag is being set again, a request may get another
+		// answer.
 		if sold.Count < f.requests()*9/10 || got.Failed > 0 {
 			t.Errorf("of %d requests: %+v", f.requests(), got)
 		}
 		return cost
 	}
-	cost(few) // connections, and what an engine does at first
+	cost(few) // opens connections and does the first-time work
 	if a, b := cost(few), cost(many); b-a > int64(many.requests()-few.requests())/20 {
 		t.Errorf("%d requests cost %d commands, %d cost %d", few.requests(), a, many.requests(), b)
 	}
@@ -49,8 +49,8 @@ func TestSoldOut_LateCrowdSendsNoRedisCommands(t *testing.T) {
 
 var calls = regexp.MustCompile(`calls=(\d+)`)
 
-// commands is how many commands a server has executed, those of scripts
-// included.
+// commands is the number of commands that a server has executed, including
+// those of scripts.
 func commands(t *testing.T, redis *server.RedisServer) (sum int64) {
 	t.Helper()
 	for _, found := range calls.FindAllStringSubmatch(redis.Must("INFO", "commandstats"), -1) {

@@ -1,4 +1,4 @@
-// Package login stands for a shop's own login: it signs buyers in for tests.
+// Package login signs buyers in for tests, as a shop's own login does.
 package login
 
 import (

@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// held are the locks of this process. An *os.File that nobody refers to is
-// closed by the garbage collector, and its lock with it.
+// held are the locks of this process. The garbage collector closes an *os.File
+// without references, and that would release its lock.
 var held locks
 
 type locks struct {

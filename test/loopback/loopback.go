@@ -13,19 +13,17 @@ import (
 )
 
 const (
-	// The ports are below the range from which connections take theirs: a
-	// client that dials a server which is down must not be given the server's
-	// own port.
+	// The ports are below the range of ephemeral ports. Otherwise a client that
+	// dials a stopped server could get the server's port as its own.
 	firstPort = 15000
 	portCount = 15000
 	attempts  = 200
 )
 
-// Reserve finds a loopback address that is the caller's alone until it is
-// released or the process ends, also while nothing listens there: packages are
-// tested side by side, and a client that reached another test's server would
-// believe what it says. A lock on a file named after the port reserves it among
-// all test processes.
+// Reserve finds a loopback address for the caller alone, until it is released
+// or the process ends, also while no server listens. Packages are tested in
+// parallel, and a client must not reach another test's server. A lock on a file
+// named after the port reserves it among all test processes.
 func Reserve() (address string, release func(), err error) {
 	dir := filepath.Join(os.TempDir(), "seckill-test-ports")
 	if err := os.MkdirAll(dir, 0o777); err != nil {

@@ -178,7 +178,7 @@ func (p *process) Start() {
 	p.t.Helper()
 	cmd := exec.Command(p.path, p.args...)
 	cmd.Env, cmd.Stdout, cmd.Stderr = p.env, p.t.Output(), p.t.Output()
-	// The child must not outlive a test that is killed itself.
+	// The child must end if the test process is killed.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		p.t.Fatalf("start the shop: %v", err)
