@@ -1,5 +1,9 @@
-// Package admission is stage ②: the gates that a claim passes before the
-// ledger is asked, cheapest first. A crowd is answered here.
+// Package admission has the gates that a claim passes before it reaches the ledger,
+// cheapest first. Most of a crowd is refused here.
+//
+//   - admission.go: the gates in order; body.go: the claim's body
+//   - limiter.go: the rate limiter; forger.go: the limit on forged tokens
+//   - clientaddr.go: the client address, also behind proxies
 package admission
 
 import (
@@ -12,11 +16,11 @@ import (
 	"seckill/internal/sale"
 )
 
-// Gate is a place where a claim can be turned away, as metrics name it.
+// Gate is the metrics' name of a place that can refuse a claim.
 type Gate string
 
-// The gates, in order. The last one, the bounded queue, stands in front of
-// the purchase stage.
+// The gates, in order. The last one, the bounded queue, belongs to the purchase
+// stage.
 const (
 	GateWindow      Gate = "window"
 	GateSoldOut     Gate = "sold_out"
@@ -29,34 +33,34 @@ const (
 	GateQueue       Gate = "queue"
 )
 
-// Gates lists all of them.
+// Gates lists all gates.
 var Gates = []Gate{
 	GateWindow, GateSoldOut, GateAddressRate, GateBuyer, GateBuyerRate, GateBody, GateToken, GateProductRate, GateQueue,
 }
 
-// Buyers reads who asks.
+// Buyers authenticates buyers.
 type Buyers interface {
 	// FromHeader verifies an Authorization header and appends its buyer to dst.
 	FromHeader(dst, authorization []byte, look auth.Look) ([]byte, error)
-	// Claimed appends the buyer whom the header names, proven or not, and says
-	// what a proof would take. What FromHeader accepts it reads alike, for much
-	// less.
+	// Claimed appends the buyer in the header without a proof, and returns the
+	// kind of proof that is needed. It finds the same buyer as FromHeader, at a
+	// small part of the cost.
 	Claimed(dst, authorization []byte) ([]byte, auth.Proof)
 	// LoginCode verifies a login code.
 	LoginCode(code []byte, look auth.Look) (auth.Code, error)
 }
 
-// Memory knows cheaply and locally whom the ledger may remember of a limit group:
-// anyone with a live order or a used key. It may say yes too often.
+// Memory is a cheap, local record of the buyers that the ledger may remember for a
+// limit group: buyers with a live order or a used key. It may have false positives.
 type Memory interface {
 	MayHold(group uint32, buyer []byte) bool
 }
 
-// Doorkeeper is the gates' parts; a nil limiter is off.
+// Doorkeeper holds the dependencies of the gates. A nil limiter is off.
 type Doorkeeper struct {
-	// Clock is the ledger's: sale windows, rates and purchase tokens, which any
-	// instance may have made, follow it. The dates of buyers' tokens and login codes
-	// are judged by its local time: the shop's login made them, and not the ledger.
+	// Clock is the ledger's clock, for sale windows, rates and purchase tokens,
+	// which any instance may have made. The dates of buyers' tokens and login codes
+	// use its local time, because the shop's login made them.
 	Clock         *sale.Clock
 	Buyers        Buyers
 	Memory        Memory
@@ -65,22 +69,21 @@ type Doorkeeper struct {
 	ByBuyer       *Limiter
 	ByAddr        *Limiter
 	ByProduct     *Limiter
-	// ByHolder is ByProduct for buyers who may hold an order already.
+	// ByHolder replaces ByProduct for buyers who may hold an order already.
 	ByHolder *Limiter
 	ByForger *Limiter // of forged tokens, by address
-	// Shared says that other instances sell the same products. What their
-	// instances sell directly this one hears a moment later, and never of one that died
-	// with its word unsent.
+	// Shared: other instances sell the same products. This instance learns of their
+	// direct sales a moment later, or never if the other one died first.
 	Shared bool
 }
 
-// Request is what the gates look at. It belongs to the caller's buffers.
+// Request is the input of the gates. It points into the caller's buffers.
 type Request struct {
 	Authorization []byte
 	Addr          netip.Addr
 	Key           []byte // the Idempotency-Key header
 	Body          []byte
-	// buyer is read at most once, into room, or not for a reason.
+	// buyer is set by identify, at most once, and points into room.
 	buyer  []byte
 	reason error
 	room   [seckill.MaxBuyerBytes]byte
@@ -94,40 +97,40 @@ type Pass struct {
 	Ref      string
 }
 
-// Refusal turns a claim away; the zero Refusal lets it pass.
+// Refusal says why a claim was refused. The zero Refusal admits it.
 type Refusal struct {
 	Code   seckill.Code
 	Gate   Gate
 	Detail string
-	// RetryAfter is above 0 with CodeRateLimited.
+	// RetryAfter is positive for CodeRateLimited.
 	RetryAfter time.Duration
 }
 
-// Admit is the gates, in order, cheapest first:
+// Admit checks the gates in order, cheapest first:
 //
 //	window ► sold-out flag ► address rate ► buyer ► buyer rate ► body ► purchase token ► product rate ► bounded queue
 //
-// A claim that is refused before its body is read costs no allocation.
+// Refusing a claim before its body is read costs no allocation.
 //
-// A raised sold-out flag turns away everybody except those whom the ledger may
-// remember: who repeats a request whose answer was lost must find the order,
-// not "sold out".
+// A raised sold-out flag refuses all buyers except those that the ledger may
+// remember. If such a buyer repeats a request whose answer was lost, the buyer must
+// find the order, not "sold out".
 //
-// A rate limit stands behind the proof of what it counts:
+// A rate limit comes after the proof of its key:
 //
-//   - An address needs no proof. Its limit comes first, because anybody may
+//   - An address needs no proof. Its limit comes first, because any client may
 //     send nonsense.
-//   - A buyer's limit comes behind the buyer gate. Before it, a forged token
-//     would spend the budget of the buyer whom it names.
-//   - The product's limit comes behind the token gate. All buyers share it, so
+//   - A buyer's limit comes after the buyer gate. Before it, a forged token
+//     would spend the budget of the named buyer.
+//   - The product's limit comes after the token gate. All buyers share it, so
 //     only a claim that could be sold may spend it. Before the token gate,
-//     robots with accounts and without tokens would use up the whole sale's.
-//     It also comes behind the buyer's limit: one buyer cannot spend more of it
-//     than their own. Buyers who may hold an order already share a budget of the
-//     same size among themselves. Otherwise robots that bought once could spend
-//     the budget of first claims by repeating their used tokens.
+//     robots with accounts and without tokens would use up the budget of the
+//     whole sale. It also comes after the buyer's limit: one buyer cannot spend
+//     more of it than the buyer's own budget. Buyers who may hold an order share
+//     a second budget of the same size. Otherwise robots that bought once could
+//     spend the budget of first claims by repeating their used tokens.
 //
-// The body comes behind the buyer's limit because its sender decides how much
+// The body comes after the buyer's limit, because its sender decides how much
 // work it is. The purchase token is in the body.
 func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
 	now := d.Clock.Now()
@@ -152,7 +155,7 @@ func (d *Doorkeeper) Admit(s *sale.Sale, req *Request, pass *Pass) Refusal {
 	if err != nil {
 		return refuse(GateBody, err)
 	}
-	var token auth.TokenID // the claim's idempotency key, where there is a token
+	var token auth.TokenID // the claim's idempotency key, if there is a token
 	switch {
 	case len(body.token) > 0:
 		token, err = d.Tokens.Verify(body.token, req.buyer, s.ID, now)
@@ -185,13 +188,13 @@ func limited(gate Gate, wait time.Duration) Refusal {
 }
 
 func refuse(gate Gate, err error) Refusal {
-	if e, ok := err.(*seckill.Error); ok { // as nearly all are; to search for one costs an allocation
+	if e, ok := err.(*seckill.Error); ok { // the usual case; errors.As would allocate
 		return Refusal{Code: e.Code, Gate: gate, Detail: e.Detail, RetryAfter: time.Duration(e.RetryAfter) * time.Second}
 	}
 	return Refusal{Code: seckill.CodeOf(err), Gate: gate}
 }
 
-// identify reads the buyer, once. now is the ledger's clock.
+// identify authenticates the buyer once. now is the ledger's clock.
 func (d *Doorkeeper) identify(req *Request, now time.Time, datesLast bool) error {
 	if req.buyer == nil && req.reason == nil {
 		req.buyer, req.reason = d.prove(req.room[:0], req.Authorization, req.Addr, now, datesLast)
@@ -199,34 +202,37 @@ func (d *Doorkeeper) identify(req *Request, now time.Time, datesLast bool) error
 	return req.reason
 }
 
-// remembered reports whether the buyer has proven who they are and the ledger
-// may remember them, or the store that sells without one. Whom it cannot
-// remember need not prove anything: the answer is the same for a forger. A crowd
-// whose tokens are new here therefore costs no signature.
+// remembered reports whether the request comes from a verified buyer that the ledger
+// may remember, or the store if it sells without a ledger. Such buyers pass the
+// sold-out flag, so that a retry finds its order.
 //
-// Whoever can be told only later, because a key is being fetched or the address
-// is not looked at, may be one of them: the buyer's gate says so. It says so of
-// everybody whose token is like it, since a forger could otherwise learn by the
-// answer whether the buyer whom they name has bought. (By its time they might:
-// a signature is checked for some and not for others. To take as long for all
-// would cost the whole crowd a signature.)
+// It checks memory first and the signature only if the buyer may be known. All
+// others get "sold out" either way, so a crowd costs no signature check.
+//
+// If the buyer cannot be verified yet (a key is being fetched, or the address has
+// sent too many forged tokens), the answer is true, and the buyer gate refuses the
+// claim. It is true for every token of this kind. Otherwise a forger could learn
+// from the answer whether the named buyer has bought. The time of the answer may
+// still tell, because only some tokens are checked. To hide that, every request
+// of the crowd would need a signature check.
 func (d *Doorkeeper) remembered(terms *seckill.Product, req *Request, now time.Time) bool {
 	if len(req.Authorization) == 0 {
 		return false
 	}
-	// What another instance sold without a ledger only the store knows; it turns
-	// away a batch in a few reads.
+	// Only the store knows what another instance sold without a ledger. The store
+	// refuses a batch with a few reads.
 	if d.Shared && terms.SoldByStore() {
 		return d.worthAGate(d.identify(req, now, true))
 	}
-	buyer, proof := d.Buyers.Claimed(req.room[:0], req.Authorization) // a proof writes the same there
+	buyer, proof := d.Buyers.Claimed(req.room[:0], req.Authorization) // identify writes the same buyer there
 	switch proof {
 	case auth.ProofNone:
 		return false
 	case auth.ProofDue:
 		return true
 	case auth.ProofKey:
-		// Before the memory is asked, and only then: who was verified before goes on.
+		// Check this before Memory, so that the answer does not depend on it. A token
+		// that was verified before still passes.
 		if d.ByForger.Spent(AddrKey(req.Addr), now) && d.identify(req, now, true) == error(ErrForger) {
 			return true
 		}
@@ -237,10 +243,9 @@ func (d *Doorkeeper) remembered(terms *seckill.Product, req *Request, now time.T
 	return d.worthAGate(d.identify(req, now, true))
 }
 
-// worthAGate reports whether the gates behind the flag have something else to
-// say than "sold out": to a proven buyer, to one who would be but for the dates
-// of the login, who has to sign in again to find the order, and to who cannot be
-// told yet.
+// worthAGate reports whether the later gates have a better answer than "sold out".
+// True for verified buyers, for expired logins, and for tokens that cannot be checked
+// yet.
 func (d *Doorkeeper) worthAGate(err error) bool {
 	switch err {
 	case nil, error(auth.ErrExpired), error(auth.ErrNotYetValid), error(auth.ErrKeysDue), error(ErrForger):

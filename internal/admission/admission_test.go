@@ -108,7 +108,7 @@ func spent(t testing.TB, use func(*Limiter, time.Time)) *Limiter {
 // Each gate stands where it should: everything wrong at once is refused by the
 // first gate; when that is put right, by the next. The last one, the bounded
 // queue, is the purchase stage's own.
-func TestTheGatesStandInOrder(t *testing.T) {
+func TestAdmit_GatesAreInOrder(t *testing.T) {
 	d := newDoor(t)
 	d.TokenRequired = true
 	d.ByAddr = spent(t, func(l *Limiter, now time.Time) { l.Allow(AddrKey(addr), now) })
@@ -162,7 +162,7 @@ func TestTheGatesStandInOrder(t *testing.T) {
 
 // Who may have an order passes a raised flag; who proves nothing does not.
 // An instance hears late, or never, to whom another instance has sold directly.
-func TestASoldOutFlagOfADirectProductLetsProvenBuyersAskTheStoreThatOthersSellFrom(t *testing.T) {
+func TestSoldOut_VerifiedBuyersReachASharedStore(t *testing.T) {
 	d := newDoor(t)
 	d.shelf.terms.Strategy = seckill.StrategyDirect
 	on := d.on(t)
@@ -185,7 +185,7 @@ func TestASoldOutFlagOfADirectProductLetsProvenBuyersAskTheStoreThatOthersSellFr
 	}
 }
 
-func TestASoldOutFlagLetsThoseThroughWhomTheLedgerMayRemember(t *testing.T) {
+func TestSoldOut_RememberedBuyersPass(t *testing.T) {
 	d := newDoor(t)
 	d.Memory = memory{"bob": true}
 	on := d.on(t)
@@ -209,7 +209,7 @@ func TestASoldOutFlagLetsThoseThroughWhomTheLedgerMayRemember(t *testing.T) {
 
 // Whoever it is, there is nothing left: a crowd with tokens that were never seen
 // costs no signature, and neither does a crowd of forgers.
-func TestASoldOutFlagAsksNobodyForProofWhomTheLedgerDoesNotRemember(t *testing.T) {
+func TestSoldOut_UnknownBuyersCostNoSignatureCheck(t *testing.T) {
 	d := newDoor(t)
 	looked := &counting{Buyers: d.Buyers}
 	d.Buyers, d.Memory = looked, memory{"bob": true}
@@ -239,7 +239,7 @@ func (unsure) Claimed(dst, _ []byte) ([]byte, auth.Proof) {
 	return append(dst, "bob"...), auth.ProofDue
 }
 
-func TestWhoCannotBeToldYetIsAskedToComeAgainNotToldSoldOut(t *testing.T) {
+func TestSoldOut_UncheckedBuyerIsBusyNotSoldOut(t *testing.T) {
 	d := newDoor(t)
 	d.Buyers, d.Memory = unsure{}, memory{"bob": true}
 	on := d.on(t)
@@ -257,7 +257,7 @@ func TestWhoCannotBeToldYetIsAskedToComeAgainNotToldSoldOut(t *testing.T) {
 	}
 }
 
-func TestTheKeyIsTheTokensIDElseTheHeaders(t *testing.T) {
+func TestAdmit_KeyIsTokenIDElseHeader(t *testing.T) {
 	for name, c := range map[string]struct {
 		required bool
 		token    func(d *door) string
@@ -300,7 +300,7 @@ func TestTheKeyIsTheTokensIDElseTheHeaders(t *testing.T) {
 	}
 }
 
-func TestALimitSaysWhenToComeAgain(t *testing.T) {
+func TestAdmit_RateLimitHasRetryAfter(t *testing.T) {
 	d := newDoor(t)
 	var err error
 	d.ByBuyer, err = New(Options{PerSecond: 0.1, Burst: 2})
@@ -321,7 +321,7 @@ func TestALimitSaysWhenToComeAgain(t *testing.T) {
 
 // What a forged token names is nobody's, and nobody's request may use up what
 // buyers, or all of them together, are allowed.
-func TestOnlyAProvenBuyerSpendsABuyersAndTheProductsBudget(t *testing.T) {
+func TestAdmit_OnlyVerifiedBuyersSpendRates(t *testing.T) {
 	d := newDoor(t)
 	var err error
 	d.ByBuyer, err = New(Options{PerSecond: 0.01, Burst: 1})

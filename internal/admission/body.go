@@ -8,14 +8,14 @@ import (
 	"seckill/internal/api"
 )
 
-// claimBody is what a shopper sends to buy.
+// claimBody is the body of a purchase.
 type claimBody struct {
 	quantity int
 	token    []byte
 	ref      string
 }
 
-// maxTokenBytes bounds a purchase token before anything is computed for it.
+// maxTokenBytes bounds a purchase token before any computation.
 const maxTokenBytes = 512
 
 // readBody reads {"quantity":1,"token":"…","ref":"…"}. A missing quantity is
@@ -41,9 +41,9 @@ func readBody(body []byte, limit int) (claimBody, error) {
 	return claim, nil
 }
 
-// scanBody reads the plain spelling that every ordinary client sends, without
-// allocating: known members once each, no escapes, small whole numbers. It
-// reports false for anything else, which decodeBody then judges.
+// scanBody reads the usual spelling of a body without allocating: known members once
+// each, no escapes, small whole numbers. It returns false for all other bodies;
+// decodeBody reads those.
 func scanBody(body []byte) (claim claimBody, plain bool) {
 	claim.quantity = 1
 	rest := bytes.TrimLeft(body, " \t\r\n")
@@ -97,7 +97,7 @@ func scanBody(body []byte) (claim claimBody, plain bool) {
 	return claim, false
 }
 
-// scanString takes a string without escapes, and the white space behind it.
+// scanString reads a string without escapes, and the white space after it.
 func scanString(text []byte) (value, rest []byte, ok bool) {
 	if len(text) == 0 || text[0] != '"' {
 		return nil, nil, false
@@ -114,7 +114,7 @@ func scanString(text []byte) (value, rest []byte, ok bool) {
 	return nil, nil, false
 }
 
-// scanInt takes a whole number of one to six digits.
+// scanInt reads a whole number of one to six digits.
 func scanInt(text []byte) (value int, rest []byte, ok bool) {
 	i := 0
 	for i < len(text) && i < 7 && text[i] >= '0' && text[i] <= '9' {
@@ -127,7 +127,7 @@ func scanInt(text []byte) (value int, rest []byte, ok bool) {
 	return value, bytes.TrimLeft(text[i:], " \t\r\n"), true
 }
 
-// decodeBody judges every other spelling.
+// decodeBody reads every other spelling.
 func decodeBody(body []byte) (claimBody, error) {
 	object, err := api.ReadObject(body)
 	if err != nil {

@@ -78,7 +78,7 @@ func TestReadBody(t *testing.T) {
 	}
 }
 
-func TestAMemberThatIsGivenTwiceIsNamed(t *testing.T) {
+func TestReadBody_NamesDuplicateMember(t *testing.T) {
 	_, err := readBody([]byte(`{"quantity":1,"quantity":2}`), 5)
 	if err == nil || !strings.Contains(err.Error(), `field "quantity" must be given once`) {
 		t.Errorf("the refusal is %v", err)

@@ -78,7 +78,7 @@ func (g toll) stand(tb testing.TB) (admit func() Refusal) {
 	}
 }
 
-func TestEveryGateKeepsItsAllocBudget(t *testing.T) {
+func TestAdmit_EveryGateKeepsItsAllocBudget(t *testing.T) {
 	var met []Gate
 	for _, g := range tolls() {
 		met = append(met, g.gate)

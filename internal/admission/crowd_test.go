@@ -27,7 +27,7 @@ func heap() int64 {
 // table of the default size takes no byte more, and one address that asks all
 // the time gets no more than its rate, and a little for the times when it was
 // forgotten.
-func TestAMillionNetworksTakeNoMoreMemoryAndDoNotHideTheBusiest(t *testing.T) {
+func TestLimiter_MillionNetworksStayInMemoryBound(t *testing.T) {
 	const rate = 5
 	busy := netip.MustParseAddr("192.0.2.1")
 	for _, tc := range []struct {

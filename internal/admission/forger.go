@@ -7,30 +7,30 @@ import (
 	"seckill/internal/auth"
 )
 
-// ForgedPerSecond is how many tokens that a public key has refuted an address may
-// send a second before it is spared further such checks for a moment. One takes
-// up to 100 µs, several times the rest of a request, and a raised sold-out flag
-// asks for it before any rate limit: so many take a hundredth of a core. People
-// never send one, but all of an office may, when the shop has changed its keys
-// and everybody has to sign in again.
+// ForgedPerSecond is how many tokens with a wrong public-key signature an address may
+// send per second. After that, its new tokens are not checked for a moment. A check
+// takes up to 100 µs, several times the rest of a request, and with the sold-out flag
+// up it comes before any rate limit. 100 checks take a hundredth of a core. People
+// never send forged tokens, but a whole office may when the shop has changed its
+// keys and all users must sign in again.
 //
-// Many people share an address. Whose token was verified here before, or is
-// signed with the secret, which is refuted in a microsecond, is let in whatever
-// their neighbours send; only a token that is new here has to wait.
+// Many people share an address. Tokens that were verified before are accepted
+// whatever the neighbours send. So are tokens of the secret: a check takes a
+// microsecond. Only a token that is new here must wait.
 const ForgedPerSecond = 100
 
-// ErrForger refuses to check a token's signature.
+// ErrForger: the token's signature was not checked.
 var ErrForger = auth.ErrSpared
 
-// Prove reads who asks and appends the buyer to dst, unless that takes the check
-// of a public key's signature and the address has sent too many forged ones. All
-// routes find out who asks by it.
+// Prove authenticates the buyer and appends the id to dst. It refuses if a public-key
+// signature must be checked and the address has sent too many forged tokens. All
+// routes authenticate with it.
 func (d *Doorkeeper) Prove(dst, authorization []byte, addr netip.Addr) ([]byte, error) {
 	return d.prove(dst, authorization, addr, d.Clock.Now(), false)
 }
 
-// prove counts forgeries by the ledger's clock, now, like every rate. Only a token
-// that a public key has to check is looked at twice, and costs a look at the limit.
+// prove counts forged tokens by the ledger's clock, as all rates are. Only a token that
+// needs a public key is looked at twice and costs a look at the limit.
 func (d *Doorkeeper) prove(dst, authorization []byte, addr netip.Addr, now time.Time, datesLast bool) ([]byte, error) {
 	look := auth.Look{Now: d.Clock.Local(), Spare: true, DatesLast: datesLast}
 	buyer, err := d.Buyers.FromHeader(dst, authorization, look)
@@ -43,7 +43,7 @@ func (d *Doorkeeper) prove(dst, authorization []byte, addr netip.Addr, now time.
 	return buyer, err
 }
 
-// ReadCode reads a login code under the same limit: it is signed like a token.
+// ReadCode reads a login code under the same limit, because it is signed like a token.
 func (d *Doorkeeper) ReadCode(code []byte, addr netip.Addr) (auth.Code, error) {
 	now := d.Clock.Now()
 	read, err := d.Buyers.LoginCode(code, auth.Look{Now: d.Clock.Local(), Spare: d.ByForger.Spent(AddrKey(addr), now)})
@@ -51,7 +51,7 @@ func (d *Doorkeeper) ReadCode(code []byte, addr netip.Addr) (auth.Code, error) {
 	return read, err
 }
 
-// blame counts a forgery that was costly to find out.
+// blame counts a forged token that needed a costly check.
 func (d *Doorkeeper) blame(addr netip.Addr, err error, now time.Time) {
 	if err == error(auth.ErrForged) {
 		d.ByForger.Allow(AddrKey(addr), now)

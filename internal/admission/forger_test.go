@@ -65,7 +65,7 @@ func (l *shopLogin) bearer(by ed25519.PrivateKey, kid, buyer string, life time.D
 // worth more of them, whether or not the flag is up, which asks before any rate
 // limit. It is not its neighbours' fault: who was known before, and whom a
 // secret proves, goes on, and so do others.
-func TestAForgersTokensAreNotLookedAtForAMoment(t *testing.T) {
+func TestForger_TokensAreNotCheckedForAMoment(t *testing.T) {
 	const may = 5
 	for name, soldOut := range map[string]bool{"on sale": false, "sold out": true} {
 		t.Run(name, func(t *testing.T) {
@@ -129,7 +129,7 @@ func TestAForgersTokensAreNotLookedAtForAMoment(t *testing.T) {
 	}
 }
 
-func TestForgedLoginCodesCountAsForgedTokens(t *testing.T) {
+func TestForger_LoginCodesCountToo(t *testing.T) {
 	d := newDoor(t)
 	l := keyed(t, d)
 	d.ByForger = spent(t, func(*Limiter, time.Time) {})
@@ -145,7 +145,7 @@ func TestForgedLoginCodesCountAsForgedTokens(t *testing.T) {
 
 // With the flag up a forged token may name anybody: what is answered must not
 // tell who has bought.
-func TestNobodyLearnsByAForgedTokenWhoHasBought(t *testing.T) {
+func TestSoldOut_ForgedTokenDoesNotRevealOrders(t *testing.T) {
 	for name, c := range map[string]struct {
 		kid   string
 		life  time.Duration
@@ -181,7 +181,7 @@ func TestNobodyLearnsByAForgedTokenWhoHasBought(t *testing.T) {
 }
 
 // A winner whose login has ended is told so: "sold out" would be a lie.
-func TestAHolderWhoseLoginHasEndedIsAskedToSignInAgain(t *testing.T) {
+func TestSoldOut_HolderWithExpiredLoginMustSignIn(t *testing.T) {
 	d := newDoor(t)
 	l := keyed(t, d)
 	d.Memory = memory{"bob": true}

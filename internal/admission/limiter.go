@@ -12,29 +12,9 @@ import (
 )
 
 // A limiter bounds how often a key, such as a buyer or an address, may come. The
-// limit slides, and is divided among the living instances. Memory is fixed at the
-// start and a decision allocates nothing: a crowd of any size costs the same.
+// limit slides, and the live instances divide it. Memory is fixed at the start and a
+// decision allocates nothing, so a crowd of any size costs the same.
 //
-// # What passes
-//
-// The rule is the generic cell rate algorithm (GCRA): an event passes unless
-// some stretch of time that ends with it would then hold more than
-// burst + rate · length events of its key. It is the exact log of all sliding
-// windows, of every length at once, and yet remembers one number per key. With
-// a burst of one second's worth, which is the default, this means:
-//
-//   - never too strict: who keeps to the rate in every sliding second is never
-//     refused;
-//   - hardly too lax: at most twice the rate passes in one second, and only
-//     after a second of rest; over a minute it is 61/60 of the rate.
-//
-// # Instances
-//
-// Each instance counts for itself, and allows its share of the rate and of the
-// burst (Share). A budget is kept as a stretch of time, which a share leaves as
-// long as it was: half of the rate takes twice as much of it per event. So when
-// an instance comes or goes, nobody's budget begins anew; what was used up by
-// half is still used up by half.
 
 const (
 	// DefaultCapacity is the number of keys remembered at once: 2.1 MiB.

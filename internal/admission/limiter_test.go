@@ -24,7 +24,7 @@ func open(t testing.TB, o Options) *Limiter {
 
 // A key that asks far more often than it may gets its burst at once and then
 // exactly the steady rate, at any rate, whatever the rhythm of its asking.
-func TestExactlyTheRatePassesOverAMinute(t *testing.T) {
+func TestLimiter_ExactlyTheRatePassesInAMinute(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		rate  float64
@@ -56,7 +56,7 @@ func TestExactlyTheRatePassesOverAMinute(t *testing.T) {
 	}
 }
 
-func TestRetryAfterIsTheInstantAtWhichOnePasses(t *testing.T) {
+func TestLimiter_RetryAfterIsExact(t *testing.T) {
 	l := open(t, Options{PerSecond: 2, Burst: 3})
 	for range 3 {
 		if ok, wait := l.Allow(TextKey("buyer"), start); !ok || wait != 0 {
@@ -111,7 +111,7 @@ func TestOwe_CountsWithoutRefusing(t *testing.T) {
 	}
 }
 
-func TestWhetherAnAddressIsSpentIsToldWithoutCounting(t *testing.T) {
+func TestSpent_CountsNothing(t *testing.T) {
 	l := open(t, Options{PerSecond: 1, Burst: 2})
 	a, neighbour, b := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2"), netip.MustParseAddr("192.0.2.1")
 	for i, want := range []bool{false, false, true, true} {
@@ -130,7 +130,7 @@ func TestWhetherAnAddressIsSpentIsToldWithoutCounting(t *testing.T) {
 	}
 }
 
-func TestARefusedEventCostsNothing(t *testing.T) {
+func TestLimiter_RefusedEventSpendsNothing(t *testing.T) {
 	l := open(t, Options{PerSecond: 1, Burst: 1})
 	l.Allow(TextKey("buyer"), start)
 	for range 1000 {
@@ -141,7 +141,7 @@ func TestARefusedEventCostsNothing(t *testing.T) {
 	}
 }
 
-func TestRateZeroIsOff(t *testing.T) {
+func TestLimiter_RateZeroIsOff(t *testing.T) {
 	for name, l := range map[string]*Limiter{"rate 0": open(t, Options{}), "nil": nil} {
 		for range 1000 {
 			if ok, _ := l.Allow(TextKey("buyer"), start); !ok {
@@ -157,7 +157,7 @@ func TestRateZeroIsOff(t *testing.T) {
 	}
 }
 
-func TestKeysHaveBudgetsOfTheirOwn(t *testing.T) {
+func TestLimiter_KeysHaveSeparateBudgets(t *testing.T) {
 	l := open(t, Options{PerSecond: 1, Burst: 1})
 	for i := range 10_000 {
 		key := strconv.Itoa(i)
@@ -178,7 +178,7 @@ func TestKeysHaveBudgetsOfTheirOwn(t *testing.T) {
 	}
 }
 
-func TestAddressesCountByTheNetworkThatOneCustomerHas(t *testing.T) {
+func TestAddrKey_IPv6CountsByNetwork(t *testing.T) {
 	for _, tc := range []struct {
 		name, first, second string
 		shared              bool
@@ -203,7 +203,7 @@ func TestAddressesCountByTheNetworkThatOneCustomerHas(t *testing.T) {
 
 // A million names take no more memory than a thousand, and do not free those
 // who ask most: their entries are the last to be forgotten.
-func TestAMillionKeysStayInBoundAndTheBusiestStaysLimited(t *testing.T) {
+func TestLimiter_MillionKeysDoNotFreeTheBusiest(t *testing.T) {
 	const capacity = 1 << 12
 	l := open(t, Options{PerSecond: 1, Burst: 10, Capacity: capacity})
 	size := len(l.sets) * int(unsafe.Sizeof(set{}))
@@ -235,7 +235,7 @@ func TestAMillionKeysStayInBoundAndTheBusiestStaysLimited(t *testing.T) {
 	}
 }
 
-func TestAKeyThatHasRestedIsForgottenBeforeOneThatHasNot(t *testing.T) {
+func TestLimiter_RestedKeysAreDroppedFirst(t *testing.T) {
 	l := open(t, Options{PerSecond: 1, Burst: 1, Capacity: ways})
 	if len(l.sets) != 1 {
 		t.Fatalf("%d sets, want 1", len(l.sets))
@@ -252,7 +252,7 @@ func TestAKeyThatHasRestedIsForgottenBeforeOneThatHasNot(t *testing.T) {
 	}
 }
 
-func TestAClockSetBackCostsOneIntervalAtMost(t *testing.T) {
+func TestLimiter_ClockSetBackCostsOneInterval(t *testing.T) {
 	l := open(t, Options{PerSecond: 1, Burst: 1})
 	l.Allow(TextKey("buyer"), start)
 	earlier := start.Add(-time.Hour)
@@ -264,7 +264,7 @@ func TestAClockSetBackCostsOneIntervalAtMost(t *testing.T) {
 	}
 }
 
-func TestNewRefusesWhatMakesNoSense(t *testing.T) {
+func TestNew_RefusesInvalidOptions(t *testing.T) {
 	for name, o := range map[string]Options{
 		"negative rate":     {PerSecond: -1},
 		"rate too high":     {PerSecond: 2 * MaxRate},
@@ -281,7 +281,7 @@ func TestNewRefusesWhatMakesNoSense(t *testing.T) {
 	}
 }
 
-func TestTheSlowestRateWithTheLargestBurstDoesNotOverflow(t *testing.T) {
+func TestLimiter_ExtremeOptionsDoNotOverflow(t *testing.T) {
 	l := open(t, Options{PerSecond: MinRate, Burst: MaxBurst})
 	for range 1000 {
 		if ok, _ := l.Allow(TextKey("buyer"), start); !ok {
@@ -290,7 +290,7 @@ func TestTheSlowestRateWithTheLargestBurstDoesNotOverflow(t *testing.T) {
 	}
 }
 
-func TestConcurrentEventsOfOneKeyPassExactlyTheBurst(t *testing.T) {
+func TestLimiter_ConcurrentEventsPassExactlyTheBurst(t *testing.T) {
 	l := open(t, Options{PerSecond: 1, Burst: 100})
 	var passed atomic.Int64
 	var wg sync.WaitGroup
@@ -309,7 +309,7 @@ func TestConcurrentEventsOfOneKeyPassExactlyTheBurst(t *testing.T) {
 	}
 }
 
-func TestADecisionAllocatesNothing(t *testing.T) {
+func TestLimiter_AllocatesNothing(t *testing.T) {
 	l := open(t, Options{PerSecond: 5})
 	buyer, raw := "buyer-0000042", []byte("buyer-0000042")
 	v4, v6 := netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("2001:db8::1")

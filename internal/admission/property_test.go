@@ -51,7 +51,7 @@ func rhythm(t *rapid.T, interval int64) []int64 {
 	), 1, 400).Draw(t, "pauses")
 }
 
-func TestTheLimitIsTheExactLogOfAllSlidingWindows(t *testing.T) {
+func TestLimiter_EqualsLogOfAllSlidingWindows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate, burst := rapid.IntRange(1, 50).Draw(t, "rate"), rapid.IntRange(1, 60).Draw(t, "burst")
 		l, err := New(Options{PerSecond: float64(rate), Burst: burst, Capacity: ways})
@@ -69,7 +69,7 @@ func TestTheLimitIsTheExactLogOfAllSlidingWindows(t *testing.T) {
 	})
 }
 
-func TestWhoKeepsToTheRateInEverySlidingSecondIsNeverRefused(t *testing.T) {
+func TestLimiter_NeverRefusesKeysWithinTheRate(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := rapid.IntRange(1, 50).Draw(t, "rate")
 		l, err := New(Options{PerSecond: float64(rate), Capacity: ways})
@@ -104,7 +104,7 @@ func most(instants []int64, length time.Duration) int {
 
 // However instances come and go, nobody gets a fresh budget by it: one instance
 // never lets more through than burst and rate allow it alone.
-func TestAChangedShareGivesNobodyANewBudget(t *testing.T) {
+func TestShare_ChangeGivesNoNewBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := rapid.IntRange(1, 50).Draw(t, "rate")
 		l, err := New(Options{PerSecond: float64(rate), Capacity: ways})

@@ -18,7 +18,7 @@ func flood(from time.Time, length time.Duration, limiters ...*Limiter) (passed i
 	return passed
 }
 
-func TestInstancesTogetherAllowTheRateOfOne(t *testing.T) {
+func TestShare_InstancesTogetherAllowTheRate(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
 		rate      float64
@@ -49,7 +49,7 @@ func TestInstancesTogetherAllowTheRateOfOne(t *testing.T) {
 
 // Half of the burst is used; the instance then has half of the rate: half of
 // its burst is used.
-func TestWhatIsUsedUpStaysUsedUpWhenTheShareChanges(t *testing.T) {
+func TestShare_UsedBudgetStaysUsed(t *testing.T) {
 	for _, tc := range []struct {
 		name            string
 		before, after   int
@@ -83,7 +83,7 @@ func TestWhatIsUsedUpStaysUsedUpWhenTheShareChanges(t *testing.T) {
 	}
 }
 
-func TestAShareOfWhatIsOffIsOff(t *testing.T) {
+func TestShare_OffStaysOff(t *testing.T) {
 	for _, l := range []*Limiter{nil, open(t, Options{})} {
 		l.Share(3)
 		if ok, _ := l.Allow(TextKey("buyer"), start); !ok {
@@ -92,7 +92,7 @@ func TestAShareOfWhatIsOffIsOff(t *testing.T) {
 	}
 }
 
-func TestSecondsAreNeverTooFew(t *testing.T) {
+func TestSeconds_RoundsUp(t *testing.T) {
 	for wait, want := range map[time.Duration]int64{0: 1, 10 * time.Millisecond: 1, time.Second: 1, time.Second + 1: 2, 9500 * time.Millisecond: 10} {
 		if got := Seconds(wait); got != want {
 			t.Errorf("%s is %d s, want %d", wait, got, want)

@@ -17,7 +17,7 @@ type Evidence struct {
 	Won, Refused, GaveUp, NeverAsked int64
 	SoldOutAnswers                   int64
 	// NoToken counts the buyers who gave up or never asked because they had no
-	// valid purchase token. LastLack is the reason of the last one.
+	// valid purchase token. NoTokenWhy is the reason of the last one.
 	NoToken    int64
 	NoTokenWhy string
 	// FoundUnits belong to buyers who gave up: busy means unknown.
