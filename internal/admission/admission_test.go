@@ -25,7 +25,7 @@ var (
 	addr   = netip.MustParseAddr("192.0.2.7")
 )
 
-// shelf is a catalogue of one product.
+// shelf is a catalogue with one product.
 type shelf struct{ terms seckill.Product }
 
 func (s *shelf) Product(context.Context, uint32) (seckill.Product, error) { return s.terms, nil }
@@ -38,7 +38,7 @@ type memory map[string]bool
 
 func (m memory) MayHold(_ uint32, buyer []byte) bool { return m[string(buyer)] }
 
-// door is the gates before one sale that is open.
+// door is the gates of one open sale.
 type door struct {
 	*Doorkeeper
 	shelf   *shelf
@@ -71,7 +71,7 @@ func newDoor(t testing.TB) *door {
 	return d
 }
 
-// on is the sale after the shelf changed.
+// on returns the sale after a change of the shelf.
 func (d *door) on(t testing.TB) *sale.Sale {
 	t.Helper()
 	must(t, d.catalog.Refresh(t.Context()))
@@ -85,7 +85,7 @@ func bearer(t testing.TB, buyer string) []byte {
 	return []byte("Bearer " + token)
 }
 
-// token is a purchase token of bob for the product.
+// token makes a purchase token for a buyer and a product.
 func (d *door) token(t testing.TB, buyer string, product uint32) string {
 	t.Helper()
 	var id auth.TokenID
@@ -96,7 +96,7 @@ func (d *door) token(t testing.TB, buyer string, product uint32) string {
 	return token
 }
 
-// spent is a limiter whose one event of the key is used up.
+// spent returns a limiter with no budget left for the key.
 func spent(t testing.TB, use func(*Limiter, time.Time)) *Limiter {
 	t.Helper()
 	l, err := New(Options{PerSecond: 0.01, Burst: 1})
@@ -105,9 +105,9 @@ func spent(t testing.TB, use func(*Limiter, time.Time)) *Limiter {
 	return l
 }
 
-// Each gate stands where it should: everything wrong at once is refused by the
-// first gate; when that is put right, by the next. The last one, the bounded
-// queue, is the purchase stage's own.
+// A claim that is wrong in every way is refused by the first gate. After this is
+// mended, the next gate refuses it, and so on. The last one, the bounded queue, belongs
+// to the purchase stage.
 func TestAdmit_GatesAreInOrder(t *testing.T) {
 	d := newDoor(t)
 	d.TokenRequired = true
@@ -123,7 +123,7 @@ func TestAdmit_GatesAreInOrder(t *testing.T) {
 	for i, step := range []struct {
 		gate  Gate
 		code  seckill.Code
-		mend  func() // what this gate refused
+		mend  func() // corrects the reason of this gate's refusal
 		limit bool
 	}{
 		{GateWindow, seckill.CodeEnded, func() { d.shelf.terms.State = seckill.SalePaused }, false},
@@ -160,8 +160,8 @@ func TestAdmit_GatesAreInOrder(t *testing.T) {
 	}
 }
 
-// Who may have an order passes a raised flag; who proves nothing does not.
-// An instance hears late, or never, to whom another instance has sold directly.
+// A buyer who may have an order passes a raised flag; an unverified one does not. An
+// instance learns late, or never, of the direct sales of another instance.
 func TestSoldOut_VerifiedBuyersReachASharedStore(t *testing.T) {
 	d := newDoor(t)
 	d.shelf.terms.Strategy = seckill.StrategyDirect
@@ -207,8 +207,8 @@ func TestSoldOut_RememberedBuyersPass(t *testing.T) {
 	}
 }
 
-// Whoever it is, there is nothing left: a crowd with tokens that were never seen
-// costs no signature, and neither does a crowd of forgers.
+// Nothing is left for any of them: neither a crowd with new tokens nor a crowd of
+// forgers costs a signature check.
 func TestSoldOut_UnknownBuyersCostNoSignatureCheck(t *testing.T) {
 	d := newDoor(t)
 	looked := &counting{Buyers: d.Buyers}
@@ -228,7 +228,7 @@ func TestSoldOut_UnknownBuyersCostNoSignatureCheck(t *testing.T) {
 	}
 }
 
-// unsure cannot tell yet who anybody is.
+// unsure cannot verify any buyer yet.
 type unsure struct{ Buyers }
 
 func (unsure) FromHeader(dst, _ []byte, _ auth.Look) ([]byte, error) {
@@ -319,8 +319,8 @@ func TestAdmit_RateLimitHasRetryAfter(t *testing.T) {
 	}
 }
 
-// What a forged token names is nobody's, and nobody's request may use up what
-// buyers, or all of them together, are allowed.
+// A forged token must not spend the budget of the buyer whom it names, nor the
+// budget of the product.
 func TestAdmit_OnlyVerifiedBuyersSpendRates(t *testing.T) {
 	d := newDoor(t)
 	var err error
@@ -350,11 +350,8 @@ func TestAdmit_OnlyVerifiedBuyersSpendRates(t *testing.T) {
 	}
 }
 
-// 120 accounts without a token send a claim each; 30 buyers with a token come
-// after them. The product's rate is just enough for those 30.
-// TestAdmit_RepeatsSpendABudgetOfTheirOwn: a used token stays valid, so that a
-// repeat finds its order. Robots that repeat it must not take the rate from those
-// who have no order yet.
+// A used token stays valid, so that a repeat finds its order. Robots that repeat used
+// tokens must not take the rate from buyers without an order.
 func TestAdmit_RepeatsSpendABudgetOfTheirOwn(t *testing.T) {
 	const burst = 10
 	d := newDoor(t)
@@ -384,11 +381,13 @@ func TestAdmit_RepeatsSpendABudgetOfTheirOwn(t *testing.T) {
 	}
 }
 
-// holds is a memory of one buyer.
+// holds is a Memory of one buyer.
 type holds string
 
 func (h holds) MayHold(_ uint32, buyer []byte) bool { return string(buyer) == string(h) }
 
+// 120 accounts without a token send one claim each; 30 buyers with a token come after
+// them. The product's rate is just enough for those 30.
 func TestAdmit_ClaimWithoutTokenSpendsNoProductRate(t *testing.T) {
 	const robots, honest = 120, 30
 	d := newDoor(t)
@@ -424,7 +423,7 @@ func TestAdmit_ClaimWithoutTokenSpendsNoProductRate(t *testing.T) {
 	}
 }
 
-// Redis' clock may be set back or forward: windows follow it, logins do not.
+// If the clock of Redis is set back or forward, sale windows follow it, logins do not.
 func TestAdmit_JudgesTokensByTheInstancesClock(t *testing.T) {
 	const off = time.Hour
 	dated := func(issued, expires time.Time) []byte {

@@ -11,9 +11,9 @@ import (
 	"seckill/test/login"
 )
 
-// toll is what a gate costs: a door at which it refuses a claim that all gates
-// before it let pass, and the allocations that the refusal may take. "" is no
-// gate: the claim is admitted. The queue's is measured with the purchase stage.
+// toll is the cost of one gate: a door where this gate refuses a claim that passed
+// all gates before it, and the budget of allocations. "" means that the claim is
+// admitted. The queue gate is measured with the purchase stage.
 type toll struct {
 	gate   Gate
 	budget float64
@@ -24,7 +24,7 @@ func tolls() []toll {
 	return []toll{
 		{GateWindow, 0, func(_ testing.TB, d *door, _ *Request) { d.shelf.terms.State = seckill.SaleEnded }},
 		{GateSoldOut, 0, func(tb testing.TB, d *door, _ *Request) { d.on(tb).RaiseSoldOut(time.Now().Add(time.Hour)) }},
-		{GateSoldOut, 0, func(tb testing.TB, d *door, req *Request) { // of a token by a key, never seen
+		{GateSoldOut, 0, func(tb testing.TB, d *door, req *Request) { // a new token of a public key
 			l := keyed(tb, d)
 			req.Authorization = l.bearer(l.shop, "k", "bob", time.Hour)
 			d.on(tb).RaiseSoldOut(time.Now().Add(time.Hour))
@@ -37,7 +37,7 @@ func tolls() []toll {
 			must(tb, err)
 			req.Authorization = []byte("Bearer " + token)
 		}},
-		{GateBuyer, 0, func(tb testing.TB, d *door, req *Request) { // of a forger
+		{GateBuyer, 0, func(tb testing.TB, d *door, req *Request) { // a forged token
 			l := keyed(tb, d)
 			req.Authorization = l.bearer(l.thief, "k", "bob", time.Hour)
 			d.ByForger = spent(tb, func(l *Limiter, now time.Time) { l.Allow(AddrKey(addr), now) })
@@ -45,8 +45,8 @@ func tolls() []toll {
 		{GateBuyerRate, 0, func(tb testing.TB, d *door, _ *Request) {
 			d.ByBuyer = spent(tb, func(l *Limiter, now time.Time) { l.Allow(BytesKey([]byte("bob")), now) })
 		}},
-		// From here on the claim is read, and a refusal may say what is wrong with
-		// it. The strings of an admitted claim are made behind the last gate.
+		// From here on the body has been read, and a refusal may say what is wrong
+		// with it. The strings of an admitted claim are made after the last gate.
 		{GateBody, 3, func(_ testing.TB, _ *door, req *Request) { req.Body = []byte(`{"quantity":0}`) }},
 		{GateToken, 0, func(_ testing.TB, d *door, req *Request) { d.TokenRequired, req.Body = true, []byte(`{"quantity":1}`) }},
 		{GateProductRate, 0, func(tb testing.TB, d *door, _ *Request) {
@@ -56,7 +56,7 @@ func tolls() []toll {
 	}
 }
 
-// stand is a door with every limit on, closed at one gate, and a claim.
+// stand returns a door with all limits on that refuses at one gate, and a claim.
 func (g toll) stand(tb testing.TB) (admit func() Refusal) {
 	tb.Helper()
 	d := newDoor(tb)
@@ -87,7 +87,7 @@ func TestAdmit_EveryGateKeepsItsAllocBudget(t *testing.T) {
 			t.Errorf("gate %q: refused by %+v", g.gate, got)
 		}
 		if raceEnabled {
-			continue // the race detector allocates itself
+			continue // the race detector itself allocates
 		}
 		if got := testing.AllocsPerRun(1000, func() { admit() }); got > g.budget {
 			t.Errorf("gate %q allocates %v times, budget %v", g.gate, got, g.budget)

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// lines is a request with X-Forwarded-For and nothing else.
+// lines is a request with only X-Forwarded-For lines.
 type lines [][]byte
 
 func (l lines) PeekAll(name string) [][]byte {
@@ -17,7 +17,7 @@ func (l lines) PeekAll(name string) [][]byte {
 	return l
 }
 
-// forwarded is the header, of one line or of several.
+// forwarded makes the header, with one line or several.
 func forwarded(text string) AddressHeader {
 	if text == "" {
 		return lines(nil)
@@ -129,8 +129,8 @@ func TestClientAddress_AllocatesNothing(t *testing.T) {
 	}
 }
 
-// Whatever a client writes, the answer is the peer, or an address that stands
-// in the header; and nothing to the left of a client changes who it is.
+// Whatever a client writes, the result is the peer or an address in the header. Text
+// to the left of the client's address does not change it.
 func FuzzClient(f *testing.F) {
 	f.Add("10.0.0.1", "203.0.113.7, 10.0.0.2", "spoofed")
 	f.Add("10.0.0.1", "[2001:db8::1]:443\n10.0.0.2,,", "10.0.0.3")

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// network is the n-th /64, with a host in it.
+// network returns an address in the n-th /64.
 func network(n uint64) netip.Addr {
 	var raw [16]byte
 	binary.BigEndian.PutUint64(raw[:8], 0x2001_0db8_0000_0000+n)
@@ -23,10 +23,9 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// A million customers come, each a few times, or as often as they may: the
-// table of the default size takes no byte more, and one address that asks all
-// the time gets no more than its rate, and a little for the times when it was
-// forgotten.
+// A million customers send some events each. The table of the default size does not
+// grow. One busy address gets no more than its rate, plus a little for the times when
+// it was dropped from the table.
 func TestLimiter_MillionNetworksStayInMemoryBound(t *testing.T) {
 	const rate = 5
 	busy := netip.MustParseAddr("192.0.2.1")
@@ -34,8 +33,8 @@ func TestLimiter_MillionNetworksStayInMemoryBound(t *testing.T) {
 		name     string
 		networks int
 		each     int           // events of each network, one after the other
-		every    time.Duration // between two events
-		spare    int           // events of the busiest beyond its rate
+		every    time.Duration // interval between events
+		spare    int           // allowed events of the busiest address above its rate
 	}{
 		{"each once within a second", 1_000_000, 1, time.Microsecond, 0},
 		{"each once within ten seconds", 1_000_000, 1, 10 * time.Microsecond, 0},

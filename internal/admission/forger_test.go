@@ -18,7 +18,7 @@ import (
 	"seckill/test/login"
 )
 
-// counting counts the tokens that are looked at.
+// counting counts the checked tokens.
 type counting struct {
 	Buyers
 	looks int
@@ -29,13 +29,13 @@ func (c *counting) FromHeader(dst, authorization []byte, look auth.Look) ([]byte
 	return c.Buyers.FromHeader(dst, authorization, look)
 }
 
-// shopLogin is a shop's login with a public key, and a thief with another.
+// shopLogin is a shop's login with a public key, and a forger with another key.
 type shopLogin struct {
 	keys        *auth.Keys
 	shop, thief ed25519.PrivateKey
 }
 
-// keyed has the door know buyers by the login's key, and by the secret.
+// keyed makes the door accept tokens of the login's key and of the secret.
 func keyed(tb testing.TB, d *door) *shopLogin {
 	tb.Helper()
 	public, shop, err := ed25519.GenerateKey(rand.Reader)
@@ -54,17 +54,17 @@ func keyed(tb testing.TB, d *door) *shopLogin {
 	return &shopLogin{keys, shop, thief}
 }
 
-// bearer is a token of a buyer that ends some time from now.
+// bearer makes a token of a buyer with this lifetime.
 func (l *shopLogin) bearer(by ed25519.PrivateKey, kid, buyer string, life time.Duration) []byte {
 	text := base64.RawURLEncoding.EncodeToString
 	signed := text(fmt.Appendf(nil, `{"alg":"EdDSA","kid":%q}`, kid)) + "." + text(fmt.Appendf(nil, `{"sub":%q,"exp":%d}`, buyer, time.Now().Add(life).Unix()))
 	return []byte("Bearer " + signed + "." + text(ed25519.Sign(by, []byte(signed))))
 }
 
-// Signatures are costly to refute: after some forged ones an address is not
-// worth more of them, whether or not the flag is up, which asks before any rate
-// limit. It is not its neighbours' fault: who was known before, and whom a
-// secret proves, goes on, and so do others.
+// Checking a forged signature is costly. After some forged tokens, the tokens of an
+// address are not checked for a moment, with the flag up or down. Neighbours at the
+// address are not affected if their tokens were verified before or are signed with
+// the secret.
 func TestForger_TokensAreNotCheckedForAMoment(t *testing.T) {
 	const may = 5
 	for name, soldOut := range map[string]bool{"on sale": false, "sold out": true} {
@@ -143,8 +143,8 @@ func TestForger_LoginCodesCountToo(t *testing.T) {
 	}
 }
 
-// With the flag up a forged token may name anybody: what is answered must not
-// tell who has bought.
+// While the flag is up, a forged token may name any buyer. The answer must not tell
+// whether that buyer has bought.
 func TestSoldOut_ForgedTokenDoesNotRevealOrders(t *testing.T) {
 	for name, c := range map[string]struct {
 		kid   string
@@ -180,7 +180,7 @@ func TestSoldOut_ForgedTokenDoesNotRevealOrders(t *testing.T) {
 	}
 }
 
-// A winner whose login has ended is told so: "sold out" would be a lie.
+// A winner with an expired login gets `unauthenticated`: "sold out" would be wrong.
 func TestSoldOut_HolderWithExpiredLoginMustSignIn(t *testing.T) {
 	d := newDoor(t)
 	l := keyed(t, d)

@@ -15,64 +15,81 @@ import (
 // limit slides, and the live instances divide it. Memory is fixed at the start and a
 // decision allocates nothing, so a crowd of any size costs the same.
 //
+// # Rule
+//
+// The rule is the generic cell rate algorithm (GCRA). An event passes unless some
+// period that ends with it would then hold more than burst + rate · length events of
+// its key. This equals an exact log of all sliding windows of every length, yet it
+// stores one number per key. With the default burst of one second's events:
+//
+//   - Never too strict: a key that keeps to the rate in every sliding second is
+//     never refused.
+//   - Hardly too lax: at most twice the rate passes in one second, and only
+//     after a second of rest. Over a minute it is 61/60 of the rate.
+//
+// # Instances
+//
+// Each instance counts for itself, and allows its share of the rate and of the
+// burst (Share). A budget is stored as a length of time, which does not depend on the
+// share: at half of the rate, an event takes twice as much of it. So if an instance
+// comes or goes, no budget starts anew, and a half-used budget is still half used.
 
 const (
 	// DefaultCapacity is the number of keys remembered at once: 2.1 MiB.
 	DefaultCapacity = 1 << 17
-	// MaxCapacity keeps a typing error from taking the machine's memory (1 GiB).
+	// MaxCapacity guards against typing errors in the configuration (1 GiB).
 	MaxCapacity = 1 << 26
-	// MaxRate is where one nanosecond, the clock's step, is between two events.
+	// MaxRate is one event per nanosecond, the resolution of the clock.
 	MaxRate = 1e9
-	// MinRate is one event in about 11 days: beyond it a limit is a ban.
+	// MinRate is one event in about 11 days. A lower rate would be a ban.
 	MinRate = 1e-6
-	// MaxBurst keeps burst times interval far from overflow together with MinRate.
+	// MaxBurst and MinRate keep burst times interval far from overflow.
 	MaxBurst = 1 << 20
-	// MinShare is the events a second that every instance allows a key, however
-	// many instances there are, if the whole rate allows as many: a browser stays
-	// on one connection, hence at one instance, and must get through there.
+	// MinShare is the events per second that every instance allows a key, whatever
+	// the number of instances, if the whole rate allows as many. A browser stays on
+	// one connection, hence at one instance, and must get through there.
 	MinShare = 1
-	// MaxShares bounds the number of instances that are believed in.
+	// MaxShares bounds the number of instances that Share accepts.
 	MaxShares = 1 << 16
 
-	// ways entries of 16 bytes fill two cache lines, and are enough choice that a
-	// table filled to three quarters seldom has to forget a key that counts.
+	// ways is the entries per set. 8 entries of 16 bytes fill two cache lines. With
+	// 8, a table that is three quarters full rarely drops a key that matters.
 	ways = 8
 )
 
-// Options say how often a key may come.
+// Options configure a limiter.
 type Options struct {
-	// PerSecond is the steady rate of one key; 0 turns the limiter off.
+	// PerSecond is the rate of one key; 0 turns the limiter off.
 	PerSecond float64
-	// Burst is how many may come at once after a rest; 0 means one second's
-	// worth, at least 1.
+	// Burst is how many events may come at once after a rest; 0 means the events of
+	// one second, at least 1.
 	Burst int
-	// Capacity is how many keys are remembered, rounded up to a power of two;
+	// Capacity is the number of remembered keys, rounded up to a power of two;
 	// 0 means DefaultCapacity.
 	Capacity int
 }
 
 // Limiter decides about events of keys. Each key has a theoretical arrival time
-// (TAT), the instant at which it will have rested completely. An event moves it
-// on by one interval, and is refused when it would then lie more than the
-// budget's depth ahead.
+// (TAT): the instant at which its budget is full again. An event adds one interval
+// to it. The event is refused if the TAT would then be more than the depth ahead.
 //
-// The table is a set-associative cache of (hash, TAT). A key may stand in one
-// of the eight entries of its set; when all are taken, the one with the lowest
-// TAT is forgotten, which is a key that has rested completely if there is one,
-// and otherwise the key that has asked least: those who ask most are remembered
-// longest. Keys are kept as 64-bit hashes under a random seed: two keys share
-// their budget with a chance of one in 2⁶⁴, and nobody can aim at it.
+// The table is a set-associative cache of (hash, TAT). A key can be in one of the
+// eight entries of its set. If all are taken, a new key replaces the entry with the
+// lowest TAT: a key with a full budget if there is one, else the least active key.
+// So the most active keys are remembered longest. Keys are 64-bit hashes under a
+// random seed: two keys share a budget with a chance of one in 2⁶⁴, and an attacker
+// cannot choose such keys.
 //
 // It is safe for concurrent use. A nil Limiter is off.
 type Limiter struct {
-	whole int64 // nanoseconds between two events at the whole rate; 0 is off
-	depth int64 // the whole budget: burst of them
+	whole int64 // nanoseconds between two events at the full rate; 0 is off
+	depth int64 // the full budget: burst intervals
 	// interval is the nanoseconds between two events at this instance's share.
 	interval atomic.Int64
 	sets     []set // a power of two
 }
 
-// set is the entries in which a key may stand.
+// set holds the entries for the same hash bits.
 type set struct {
 	sync.Mutex
 	entries [ways]entry
@@ -84,7 +101,7 @@ type entry struct {
 	tat  int64
 }
 
-// New makes a limiter that has the whole rate to itself.
+// New makes a limiter with the full rate.
 func New(o Options) (*Limiter, error) {
 	if o.PerSecond == 0 {
 		return &Limiter{}, nil
@@ -108,7 +125,7 @@ func New(o Options) (*Limiter, error) {
 		sets *= 2
 	}
 	l := &Limiter{sets: make([]set, sets)}
-	// Rounded down: never too strict is promised to the nanosecond.
+	// Rounded down, so that it is never too strict.
 	l.whole = int64(float64(time.Second) / o.PerSecond)
 	// Burst and interval at their worst (2²⁰ and 10¹⁵ ns) would overflow.
 	l.depth = min(int64(o.Burst), math.MaxInt64/4/l.whole) * l.whole
@@ -116,34 +133,34 @@ func New(o Options) (*Limiter, error) {
 	return l, nil
 }
 
-// Share has this instance allow an n-th of the rate and of the burst, but no
-// less than MinShare. It may be called at any time.
+// Share makes this instance allow an n-th of the rate and of the burst, but at least
+// MinShare. It may be called at any time.
 func (l *Limiter) Share(n int) {
 	if l.off() {
 		return
 	}
 	widest := max(l.whole, int64(time.Second/MinShare))
 	if l.whole == widest {
-		n = 1 // and a product of the two could overflow
+		n = 1 // also prevents an overflow of the product
 	}
 	l.interval.Store(min(l.whole*int64(min(max(n, 1), MaxShares)), widest))
 }
 
-// Allow decides about one event of a key. When it refuses, retryAfter is how long the
-// key has to rest until one event would pass.
+// Allow decides about one event of a key. If it refuses, retryAfter is the time until
+// one event would pass.
 func (l *Limiter) Allow(key uint64, now time.Time) (ok bool, retryAfter time.Duration) {
 	if l.off() {
 		return true, 0
 	}
 	at, interval := now.UnixNano(), l.interval.Load()
-	tolerance := max(l.depth-interval, 0) // a key that has rested passes, however thin the share is
+	tolerance := max(l.depth-interval, 0) // a rested key passes, however small the share is
 	s := l.set(key)
 	s.Lock()
 	defer s.Unlock()
 	e := s.find(key)
 
-	// A TAT further ahead than any decision leaves it means that the clock was
-	// set back: the key then waits one interval instead of the whole step.
+	// A TAT further ahead means that the clock was set back. The key then
+	// waits one interval instead of the whole step.
 	tat := min(max(e.tat, at), at+tolerance+interval)
 	if wait := tat - tolerance - at; wait > 0 {
 		e.tat = tat
@@ -153,7 +170,7 @@ func (l *Limiter) Allow(key uint64, now time.Time) (ok bool, retryAfter time.Dur
 	return true, 0
 }
 
-// Spent reports whether Allow would refuse, and counts nothing.
+// Spent reports whether Allow would refuse. It counts nothing.
 func (l *Limiter) Spent(key uint64, now time.Time) bool {
 	if l.off() {
 		return false
@@ -171,10 +188,9 @@ func (l *Limiter) Spent(key uint64, now time.Time) bool {
 	return false
 }
 
-// Owe counts n events of a key and refuses none. It returns how many events the
-// key has not rested off, at most Burst; 0 when the limiter is off. A key that
-// keeps to the rate owes nothing for long. A share counts as in Allow: at the half
-// of two instances one event owes two.
+// Owe counts n events of a key and refuses none. It returns the used part of the
+// key's budget in events, at most Burst; 0 if the limiter is off. A key that keeps to
+// the rate soon owes nothing. With a share of a half, one event counts as two.
 func (l *Limiter) Owe(key uint64, n int, now time.Time) float64 {
 	if l.off() {
 		return 0
@@ -188,13 +204,13 @@ func (l *Limiter) Owe(key uint64, n int, now time.Time) float64 {
 	return float64(e.tat-at) / float64(l.whole)
 }
 
-// keySeed is drawn at the start, so that nobody can aim at another's key.
+// keySeed is random, so that an attacker cannot choose colliding keys.
 var keySeed = maphash.MakeSeed()
 
 // TextKey is the key of a text, such as a buyer.
 func TextKey(text string) uint64 { return max(maphash.String(keySeed, text), 1) } // 0 marks an empty entry
 
-// BytesKey is TextKey of a text that is not a string yet.
+// BytesKey is TextKey for a byte slice.
 func BytesKey(text []byte) uint64 { return max(maphash.Bytes(keySeed, text), 1) }
 
 // ProductKey is the key of a product.
@@ -204,9 +220,9 @@ func ProductKey(id uint32) uint64 {
 	return BytesKey(key[:])
 }
 
-// AddrKey is the key of a network address. An IPv6 address counts by its /64,
-// because that is what one customer is given: by the full address, everybody would
-// have 2⁶⁴ budgets. IPv4 written as IPv6 is IPv4.
+// AddrKey is the key of a network address. An IPv6 address counts by its /64, because
+// a customer gets a whole /64: by full addresses, each customer would have 2⁶⁴
+// budgets. IPv4 written as IPv6 counts as IPv4.
 func AddrKey(addr netip.Addr) uint64 {
 	if addr = addr.Unmap(); addr.Is4() {
 		key := addr.As4()
@@ -216,20 +232,19 @@ func AddrKey(addr netip.Addr) uint64 {
 	return BytesKey(key[:8])
 }
 
-// Seconds is a wait as Retry-After tells it: whole seconds, at least one, never
-// too few.
+// Seconds formats a wait for Retry-After: whole seconds, rounded up, at least one.
 func Seconds(wait time.Duration) int64 {
 	return max(1, int64((wait+time.Second-1)/time.Second))
 }
 
 func (l *Limiter) off() bool { return l == nil || l.whole == 0 }
 
-// set is where a key may stand. It comes from the high half of the hash, and an
-// entry is told by all 64 bits.
+// set returns the set of a key, from the high half of its hash. Entries compare all
+// 64 bits.
 func (l *Limiter) set(key uint64) *set { return &l.sets[key>>32&uint64(len(l.sets)-1)] }
 
-// find is the entry of a key; a new key takes the one with the lowest TAT. Empty
-// entries have TAT 0, lower than any instant of this century.
+// find returns the entry of a key. A new key takes the entry with the lowest TAT.
+// Empty entries have TAT 0, lower than any present instant.
 func (s *set) find(key uint64) *entry {
 	lowest := &s.entries[0]
 	for i := range s.entries {

@@ -22,8 +22,8 @@ func open(t testing.TB, o Options) *Limiter {
 	return l
 }
 
-// A key that asks far more often than it may gets its burst at once and then
-// exactly the steady rate, at any rate, whatever the rhythm of its asking.
+// A key that asks far too often gets its burst at once and then exactly the rate, at
+// any rate and any rhythm.
 func TestLimiter_ExactlyTheRatePassesInAMinute(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
@@ -201,8 +201,8 @@ func TestAddrKey_IPv6CountsByNetwork(t *testing.T) {
 	}
 }
 
-// A million names take no more memory than a thousand, and do not free those
-// who ask most: their entries are the last to be forgotten.
+// A million keys take no more memory than a thousand, and do not free the busiest
+// keys: their entries are dropped last.
 func TestLimiter_MillionKeysDoNotFreeTheBusiest(t *testing.T) {
 	const capacity = 1 << 12
 	l := open(t, Options{PerSecond: 1, Burst: 10, Capacity: capacity})

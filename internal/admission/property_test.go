@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// slidingLog is the naive rule that the limiter keeps: the log of everything that
-// passed, and a look at every stretch of time that ends now.
+// slidingLog is the naive form of the limiter's rule: a log of all passed events, and
+// a check of every period that ends now.
 type slidingLog struct {
 	burst, interval int64
 	passed          []int64
@@ -25,8 +25,8 @@ func (w *slidingLog) allow(now int64) bool {
 	return true
 }
 
-// lastSecond is the log of one sliding window of a second, which people mean
-// by "n a second".
+// lastSecond is the log of one sliding window of a second, the usual meaning of
+// "n a second".
 type lastSecond struct {
 	most   int
 	passed []int64
@@ -43,8 +43,7 @@ func (s *lastSecond) allow(now int64) bool {
 	return true
 }
 
-// rhythm draws the pauses between events: bursts, steps of about an interval,
-// and rests.
+// rhythm draws pauses between events: bursts, steps of about an interval, and rests.
 func rhythm(t *rapid.T, interval int64) []int64 {
 	return rapid.SliceOfN(rapid.OneOf(
 		rapid.Just(int64(0)), rapid.Int64Range(0, interval), rapid.Int64Range(interval-1, interval+1), rapid.Int64Range(0, 2*int64(time.Second)),
@@ -89,8 +88,8 @@ func TestLimiter_NeverRefusesKeysWithinTheRate(t *testing.T) {
 	})
 }
 
-// most is how many of the instants, which are in order, lie within a stretch
-// of the length.
+// most returns the largest number of instants within a period of this length. The
+// instants are in order.
 func most(instants []int64, length time.Duration) int {
 	count, from := 0, 0
 	for i, at := range instants {
@@ -102,8 +101,8 @@ func most(instants []int64, length time.Duration) int {
 	return count
 }
 
-// However instances come and go, nobody gets a fresh budget by it: one instance
-// never lets more through than burst and rate allow it alone.
+// However the number of instances changes, no key gets a fresh budget: one instance
+// never lets more pass than burst and rate allow it alone.
 func TestShare_ChangeGivesNoNewBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		rate := rapid.IntRange(1, 50).Draw(t, "rate")

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// flood asks each limiter every millisecond for a while and returns how many
-// passed at all of them.
+// flood sends an event to each limiter every millisecond and returns how many events
+// passed in all.
 func flood(from time.Time, length time.Duration, limiters ...*Limiter) (passed int) {
 	for at := time.Duration(0); at < length; at += time.Millisecond {
 		for _, l := range limiters {
@@ -23,13 +23,13 @@ func TestShare_InstancesTogetherAllowTheRate(t *testing.T) {
 		name      string
 		rate      float64
 		instances int
-		want      int // in ten seconds, from rest
+		want      int // in ten seconds, after a rest
 	}{
 		{"one", 20, 1, 20 + 199},
 		{"two", 20, 2, 20 + 198},
 		{"four", 20, 4, 20 + 196},
 		{"as many as the rate", 20, 20, 20 + 180},
-		// Each allows MinShare, so that nobody is starved at one of them.
+		// Each instance allows MinShare, so that none starves a key.
 		{"more than the rate", 5, 20, 20 * 10},
 		{"a rate below MinShare stays", 0.5, 4, 4 * 5},
 	} {
@@ -47,8 +47,8 @@ func TestShare_InstancesTogetherAllowTheRate(t *testing.T) {
 	}
 }
 
-// Half of the burst is used; the instance then has half of the rate: half of
-// its burst is used.
+// If half of the burst is used and the rate is halved, half of the smaller burst is
+// used.
 func TestShare_UsedBudgetStaysUsed(t *testing.T) {
 	for _, tc := range []struct {
 		name            string
