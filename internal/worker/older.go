@@ -20,13 +20,13 @@ var ErrStoreOlder = errors.New(alert.StoreOlder.Text)
 // The loss counts once: the store then takes over the witness of the queue. If
 // that fails, the next start reports the loss again.
 func (w *Worker) checkStore(ctx context.Context) error {
-	below, has, err := w.storeBehind(ctx)
-	if err != nil || below.IsZero() {
+	if below, _, err := w.storeBehind(ctx); err != nil || below.IsZero() {
 		return err
 	}
 	// Check twice. Between the two readings another worker may have handled a
 	// loss of the queue, which sets the witness of the store back.
-	if below, has, err = w.storeBehind(ctx); err != nil || below.IsZero() {
+	below, has, err := w.storeBehind(ctx)
+	if err != nil || below.IsZero() {
 		return err
 	}
 	return w.storeLost(ctx, below, has)
