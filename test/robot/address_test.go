@@ -7,12 +7,12 @@ import (
 	"seckill/test/engine"
 )
 
-// accounts are the robot's, at each of its two addresses.
+// accounts is the number of the robot's accounts at each of its two addresses.
 const accounts = 10_000
 
-// tenThousandAccounts: all from one IPv4 address, and as many from one /64 of
-// IPv6, each with an address of its own there. They get what one address may
-// have, and people at other addresses do not notice.
+// tenThousandAccounts sends from one IPv4 address, and then from one IPv6 /64
+// with an address for each account. Together the accounts get the rate of one
+// address. Buyers at other addresses are not affected.
 func tenThousandAccounts(t *testing.T) {
 	e := engine.Start(t, engine.Options{Settings: map[string]string{"limit.ip_per_second": fmt.Sprint(rate), "shop.trusted_proxies": proxyAddr}})
 	people, robot := New(t), New(t)
@@ -23,7 +23,7 @@ func tenThousandAccounts(t *testing.T) {
 	four.close()
 
 	six := open(t, e, engine.Product{ID: 2, Stock: 2 * accounts})
-	honest = six.crowd(2, false, func(i int, name string) Account { // neighbours, in networks of their own
+	honest = six.crowd(2, false, func(i int, name string) Account { // neighbours in other /64 networks
 		return people.Account(e, name).From(proxyAddr).Saying("X-Forwarded-For", fmt.Sprintf("2001:db8:0:%x::1", i+1))
 	})
 	oneBudget(six, robot, proxyAddr, accounts, func(i int, a Account) Account {
@@ -33,7 +33,7 @@ func tenThousandAccounts(t *testing.T) {
 	six.close()
 }
 
-// TestRobot_OneInstanceEnforcesTheLimits, alone on an embedded engine.
+// One embedded engine.
 func TestRobot_OneInstanceEnforcesTheLimits(t *testing.T) {
 	t.Parallel()
 	for name, scene := range map[string]func(*testing.T){

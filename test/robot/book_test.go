@@ -21,8 +21,8 @@ func TestMain(m *testing.M) { os.Exit(engine.Main(m)) }
 // people is how many honest buyers shop in each scene.
 const people = 5
 
-// book is a scene's ledger: what the rules give, by buyer. Who is not in it
-// gets nothing.
+// book has the units that the rules allow, by buyer. Other buyers may get
+// nothing.
 type book struct {
 	t        *testing.T
 	at       *engine.Engine
@@ -45,16 +45,16 @@ func open(t *testing.T, at *engine.Engine, products ...engine.Product) *book {
 	return b
 }
 
-// gives enters what the rules give a buyer.
+// gives adds units that the rules allow a buyer.
 func (b *book) gives(buyer string, units int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.units[buyer] += units
 }
 
-// crowd sends honest buyers through the scene, each to buy one unit by earn and
-// Press, and returns a wait for them. Account i is as the scene's crowd has it:
-// its address, its instance.
+// crowd sends honest buyers, each to buy one unit, and returns a function that
+// waits for them. account returns the account of buyer i, with its address and
+// instance.
 func (b *book) crowd(product uint32, tokens bool, account func(i int, name string) Account) (wait func()) {
 	var all sync.WaitGroup
 	for i := range people {
@@ -66,7 +66,7 @@ func (b *book) crowd(product uint32, tokens bool, account func(i int, name strin
 				token = buyer.Work(product)
 			}
 			answer := buyer.Press(product, token)
-			// A purchase whose first answer was "busy" may have been made then.
+			// A purchase that was answered "busy" may still have made an order.
 			if answer.OrderNo == "" || answer.Code != "" && answer.Code != seckill.CodeAlreadyPurchased {
 				b.t.Errorf("honest %s was refused: %s", name, answer)
 			}
@@ -75,7 +75,7 @@ func (b *book) crowd(product uint32, tokens bool, account func(i int, name strin
 	return all.Wait
 }
 
-// close holds the scene to its book, as the operator sees it.
+// close compares the orders of the operator API with the book.
 func (b *book) close() {
 	b.t.Helper()
 	got := make(map[string]int)
@@ -106,7 +106,8 @@ func (b *book) close() {
 	}
 }
 
-// settled are a product's orders once nothing waits for the worker.
+// settled waits until the worker has written all orders of a product, and
+// returns them.
 func (b *book) settled(product uint32) (orders []api.AdminOrder) {
 	b.t.Helper()
 	b.eventually("all orders of the scene are written", func() bool {
@@ -120,7 +121,7 @@ func (b *book) settled(product uint32) (orders []api.AdminOrder) {
 	return orders
 }
 
-// buyers are those who have an order of a product.
+// buyers are the buyers that have an order of a product.
 func (b *book) buyers(product uint32) map[string]bool {
 	b.t.Helper()
 	all := make(map[string]bool)
@@ -151,7 +152,8 @@ func (b *book) refused(what string, code seckill.Code, answers ...Answer) {
 	}
 }
 
-// one is the one text that all answers agree on, of those that have one.
+// one returns the text that all answers share; answers without a text do not
+// count.
 func one(t *testing.T, what string, texts []string) string {
 	t.Helper()
 	all := slices.Compact(slices.Sorted(slices.Values(slices.DeleteFunc(slices.Clone(texts), func(s string) bool { return s == "" }))))
@@ -162,7 +164,7 @@ func one(t *testing.T, what string, texts []string) string {
 	return all[0]
 }
 
-// opensIn is a window that opens in a while and stays open for an hour.
+// opensIn sets a sale window that opens after a while and lasts an hour.
 func opensIn(p engine.Product, while time.Duration) engine.Product {
 	p.StartsAt = time.Now().Add(while).Truncate(time.Millisecond)
 	p.EndsAt = p.StartsAt.Add(time.Hour)

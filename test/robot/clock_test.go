@@ -12,8 +12,8 @@ import (
 	"seckill/test/engine"
 )
 
-// clockGames: a sale that is tried long before, shortly before and at its
-// start, with clocks of the robot's own; and one that is over.
+// clockGames tries to buy long before, shortly before and at the start of a
+// sale, with forged dates, and after the end of another sale.
 func clockGames(t *testing.T) {
 	const lead, accounts = 2 * time.Second, 4
 	e := engine.Start(t, engine.Options{Settings: map[string]string{
@@ -46,7 +46,7 @@ func clockGames(t *testing.T) {
 		}
 		return got.Code == ""
 	})
-	// From here on a token is to be had, and is worth nothing until the start.
+	// From here on the robot can get a token, but cannot use it before the start.
 	people := New(t)
 	honest := b.crowd(1, true, func(_ int, name string) Account {
 		clock.awaits(early.StartsAt)
@@ -74,15 +74,15 @@ func clockGames(t *testing.T) {
 	}
 }
 
-// clock reads the engine's own.
+// clock reads the engine's clock.
 type clock struct{ Account }
 
 func (c clock) now() time.Time {
 	return time.UnixMilli(c.decided(http.MethodGet, "/api/v1/time", "").NowMS)
 }
 
-// since is how long ago an instant was at most: the clock is told in whole
-// milliseconds.
+// since is the longest time that can have passed since an instant: the API's
+// clock has whole milliseconds.
 func (c clock) since(instant time.Time) time.Duration {
 	return c.now().Sub(instant) + time.Millisecond
 }
@@ -92,8 +92,8 @@ func (c clock) awaits(instant time.Time) {
 	c.until("the clock comes to "+instant.String(), func() bool { return !c.now().Before(instant) })
 }
 
-// before holds an answer that was given before an instant, by the engine's
-// clock, to be "not started". On a slow machine it may have come too late to say.
+// before checks that an answer is "not started" if the engine gave it before
+// the instant. On a slow machine the answer may come too late to decide.
 func (c clock) before(b *book, instant time.Time, what string, ask func() Answer) {
 	b.t.Helper()
 	got := ask()
@@ -102,14 +102,14 @@ func (c clock) before(b *book, instant time.Time, what string, ask func() Answer
 	}
 }
 
-// endedSale comes too late, with a token that still lives.
+// endedSale buys after the end, with a token that has not expired.
 func endedSale(b *book, eve Account) {
 	_, asked := eve.Ask(2, "")
 	b.refused("after the end", seckill.CodeEnded, asked, eve.Press(2, issued(b.t, eve.Name, 2, time.Now().Add(time.Hour))), eve.Press(2, ""))
 }
 
-// foreignDates signs in with logins that the shop's login gave for other times,
-// all of them beyond the minute by which clocks may differ.
+// foreignDates uses login tokens with dates that are wrong by more than the
+// allowed minute.
 func foreignDates(b *book, eve Account) {
 	const far = 90 * time.Second
 	for what, claims := range map[string]jwt.MapClaims{

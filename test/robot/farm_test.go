@@ -7,9 +7,9 @@ import (
 	"seckill/test/engine"
 )
 
-// A farm has 1,000 accounts at one address. It works more for each purchase token
-// than honest buyers at other addresses do at the same moment, and does not raise
-// the price for them.
+// A farm has 1,000 accounts at one address. Its proofs of work become harder
+// than those of honest buyers at other addresses, and do not become harder for
+// those buyers.
 func TestRobot_FarmAtOneAddressNeedsMoreProofs(t *testing.T) {
 	t.Parallel()
 	const base, accounts = 8, 1000
@@ -34,8 +34,8 @@ func TestRobot_FarmAtOneAddressNeedsMoreProofs(t *testing.T) {
 			honest = ask(fmt.Sprint("person-", n), fmt.Sprintf("198.51.100.%d", n/100))
 		}
 	}
-	// 1,000 are more than eight times the calm 120 a minute; a slow machine gives
-	// the farm some rest meanwhile.
+	// 1,000 are more than eight times the calm rate of 120 a minute; on a slow
+	// machine the rate of the farm is lower.
 	if last < base+2 || honest > last-2 {
 		t.Errorf("the farm works on %d bits, honest buyers on %d, the base is %d", last, honest, base)
 	}

@@ -15,9 +15,9 @@ import (
 	"seckill/test/engine"
 )
 
-// parallelGuesses: of many answers to one challenge at both instances at once
-// the first decides. Was it right, all of them share one token; was it wrong,
-// there is none, ever.
+// parallelGuesses sends many answers to one challenge to both instances at
+// once. The first answer decides: if it is right, the right answers get one and
+// the same token; if it is wrong, no answer gets a token.
 func parallelGuesses(t *testing.T, p *pair) {
 	const guessers = 8
 	b := p.open(t, engine.Product{ID: 21, Stock: 50, PerUserLimit: 5})
@@ -48,8 +48,8 @@ func parallelGuesses(t *testing.T, p *pair) {
 	b.close()
 }
 
-// guessed sends one answer among wrong ones, all at once, buys with whatever
-// comes of it, and then answers at both instances.
+// guessed sends one answer among wrong ones, all at once. It buys with every
+// token that it gets, and then answers again at both instances.
 func guessed(b *book, p *pair, eve Account, id, among, after string) []Answer {
 	const guesses = 8
 	Together(guesses, func(i int) {
@@ -67,11 +67,11 @@ func guessed(b *book, p *pair, eve Account, id, among, after string) []Answer {
 	return []Answer{eve.At(p.a).Redeem(21, id, after), eve.At(p.b).Redeem(21, id, after)}
 }
 
-// guesses: pictures by brute force, work that was not done, challenges that
-// were never asked, and ones that were altered. No guess gives a token.
+// guesses tries pictures by brute force, proofs without the work, challenges
+// that the engine never issued, and altered challenges. No guess gives a token.
 //
-// A picture has 21⁵ answers and an account five guesses: what the robot tries
-// here comes true once in 200,000 runs.
+// A picture has 21⁵ possible answers and an account five guesses, so the robot
+// succeeds by chance once in 200,000 runs.
 func guesses(t *testing.T) {
 	const perMinute, painters = 5, 4
 	e := engine.Start(t, engine.Options{Settings: map[string]string{
@@ -89,8 +89,8 @@ func guesses(t *testing.T) {
 	b.close()
 }
 
-// guessedPictures asks for as many pictures as an account gets, and for others
-// instead, and guesses at each.
+// guessedPictures asks for as many pictures as an account may get, and for
+// alternatives, and guesses at each.
 func guessedPictures(b *book, eve Account, perMinute int) {
 	clock, asked := clock{eve}, 0
 	began := clock.now()
@@ -101,7 +101,7 @@ func guessedPictures(b *book, eve Account, perMinute int) {
 			continue
 		}
 		asked++
-		for _, guess := range []string{"ACDEF", "34679", ""} { // the first one decides, and does for no proof of work
+		for _, guess := range []string{"ACDEF", "34679", ""} { // the first one decides, and solves no proof of work
 			if got := eve.Redeem(1, posed.ID, guess); got.Code != seckill.CodeRateLimited {
 				b.refused("a guess", seckill.CodeTokenInvalid, got)
 			}
@@ -117,7 +117,7 @@ func tooLittleWork(b *book, eve Account) {
 	posed, _ := eve.Ask(1, "pow")
 	short := challenge.Solve(posed.ID, posed.Difficulty/2)
 	if challenge.Solved(posed.ID, short, posed.Difficulty) {
-		short = "x" // chance has done the work
+		short = "x" // the short answer solves it by chance
 	}
 	b.refused("too little work", seckill.CodeTokenInvalid, eve.Redeem(1, posed.ID, short))
 	b.refused("the work after a guess", seckill.CodeTokenInvalid, eve.Redeem(1, posed.ID, challenge.Solve(posed.ID, posed.Difficulty)))
@@ -125,9 +125,9 @@ func tooLittleWork(b *book, eve Account) {
 	b.refused("a challenge as a token", seckill.CodeTokenInvalid, eve.Press(1, posed.ID))
 }
 
-// alteredChallenges changes what a challenge says of itself: its kind to none,
-// its difficulty to nothing, its end to never. Each has the work done for it
-// that it asks for by then.
+// alteredChallenges sets the kind of a challenge to none, its difficulty to
+// zero, or its end to never, and then does the work that the altered challenge
+// asks for.
 func alteredChallenges(b *book, eve Account) {
 	posed, _ := eve.Ask(1, "pow")
 	raw, err := base64.RawURLEncoding.DecodeString(posed.ID)
@@ -151,8 +151,8 @@ func alteredChallenges(b *book, eve Account) {
 	}
 }
 
-// inventedChallenges answers what nobody asked: made up, sealed under a secret
-// of its own, or asked by the engine long ago.
+// inventedChallenges answers challenges that are random, sealed with the
+// robot's own secret, or expired.
 func inventedChallenges(b *book, eve Account) {
 	for what, id := range map[string]string{
 		"of nothing":          strings.Repeat("A", 100),
@@ -165,8 +165,8 @@ func inventedChallenges(b *book, eve Account) {
 	}
 }
 
-// posedBy is a proof of work of product 1 as an instance with this secret asked
-// it at an instant.
+// posedBy is a proof of work for product 1, sealed with this secret at this
+// time.
 func posedBy(t *testing.T, secret, buyer string, at time.Time) string {
 	t.Helper()
 	tokens, err := auth.NewMint([]byte(secret))
@@ -186,7 +186,7 @@ func posedBy(t *testing.T, secret, buyer string, at time.Time) string {
 	return posed.ID
 }
 
-// issued is a purchase token as the engine makes it, with an end.
+// issued is a purchase token as the engine makes it, with an expiry.
 func issued(t *testing.T, buyer string, product uint32, end time.Time) string {
 	t.Helper()
 	mint, err := auth.NewMint([]byte(engine.TokenSecret))

@@ -13,11 +13,11 @@ import (
 const (
 	// proxyAddr is the one proxy that the engine trusts.
 	proxyAddr = "127.0.0.9"
-	// rate is what an address may have in a second, and at once after a rest.
+	// rate is the number of requests of an address per second, and the burst.
 	rate = 5
 )
 
-// spoofs are header lines that claim another address, %d being one of many.
+// spoofs are header lines that claim another address; %d makes many of them.
 var spoofs = [][2]string{
 	{"X-Forwarded-For", "203.0.113.%d"}, {"x-forwarded-for", "203.0.113.%d"}, {"X-Forwarded-For", "127.0.0.1, 203.0.113.%d"}, {"X-Forwarded-For", "203.0.113.%d, " + proxyAddr},
 	{"Forwarded", "for=203.0.113.%d"}, {"Forwarded", `for="[2001:db8::%d]";proto=https`}, {"X-Real-IP", "203.0.113.%d"}, {"X-Real-Ip", "203.0.113.%d"},
@@ -26,9 +26,9 @@ var spoofs = [][2]string{
 	{"Host", "host-%d.example"}, {"X-Forwarded-Host", "host-%d.example"}, {"Origin", "https://host-%d.example"}, {"User-Agent", "browser/%d"},
 }
 
-// headerSpoofing: one address claims to be others, directly and behind the
-// trusted proxy; a purchase is hidden in another request, or sent by a method
-// that is none.
+// headerSpoofing claims other addresses in headers, directly and behind the
+// trusted proxy. It also hides a purchase in another request, or sends it with
+// another method.
 func headerSpoofing(t *testing.T) {
 	e := engine.Start(t, engine.Options{Settings: map[string]string{"limit.ip_per_second": fmt.Sprint(rate), "shop.trusted_proxies": proxyAddr}})
 	b := open(t, e, engine.Product{ID: 1, Stock: 400})
@@ -54,9 +54,8 @@ func headerSpoofing(t *testing.T) {
 	b.close()
 }
 
-// proxied is the request as a proxy passes it on, whatever its client has
-// written: that client's address comes last, on the same line or on one of its
-// own.
+// proxied is the request as a proxy forwards it. The proxy adds the client's
+// address at the end of the client's own header line, or as another line.
 func proxied(a Account, client string, sameLine bool) Account {
 	for name, lines := range a.header {
 		if http.CanonicalHeaderKey(name) != "X-Forwarded-For" {
@@ -71,9 +70,9 @@ func proxied(a Account, client string, sameLine bool) Account {
 	return a.Saying("X-Forwarded-For", client)
 }
 
-// oneBudget sends purchases of as many accounts from one address, disguised, and
-// enters those that were sold. They are no more than one address may have in the
-// time that all of it took by the engine's own clock.
+// oneBudget sends purchases of many accounts from one address, each disguised,
+// and adds the sold ones to the book. It checks that their number stays within
+// the rate of one address for the time that the engine's clock shows.
 func oneBudget(b *book, robot *Robot, from string, accounts int, disguise func(i int, a Account) Account) {
 	b.t.Helper()
 	clock := clock{robot.Account(b.at, "robot-clock").From(from)}
@@ -102,8 +101,8 @@ func oneBudget(b *book, robot *Robot, from string, accounts int, disguise func(i
 	}
 }
 
-// otherMethods asks for a purchase by the name of another method, and for the
-// operator's paths by the name of another path.
+// otherMethods sends a purchase with a method override header, and asks for the
+// operator's paths with a path override header.
 func otherMethods(b *book, eve Account) {
 	for _, name := range []string{"X-HTTP-Method-Override", "X-HTTP-Method", "X-Method-Override"} {
 		for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodPatch, http.MethodDelete} {
@@ -122,9 +121,9 @@ func otherMethods(b *book, eve Account) {
 	}
 }
 
-// smuggled hides purchases where a proxy and the engine might see different
-// requests. Each comes from an address of its own, so that nothing but their
-// shape refuses them: no answer but a refusal, and not one unit.
+// smuggled sends requests that a proxy and the engine may read differently,
+// with hidden purchases. Each comes from another address, so that no rate limit
+// refuses it. Every answer must be a refusal, and no unit may be sold.
 func smuggled(b *book, e *engine.Engine, robot *Robot) {
 	bearer := robot.Account(e, "robot-smuggler").Bearer
 	const line, body = "POST /api/v1/products/1/orders HTTP/1.1\r\n", `{"quantity":1}`

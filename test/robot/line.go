@@ -11,8 +11,8 @@ import (
 	"seckill/test/engine"
 )
 
-// Speak writes bytes that no HTTP client would, on a connection of their own
-// from a loopback address, and returns all answers until the engine closes it.
+// Speak writes raw bytes on a new connection from a loopback address, and
+// returns all answers until the engine closes it.
 func (r *Robot) Speak(at *engine.Engine, from, text string) (answers []Answer) {
 	conn, err := dialer(from).DialContext(r.t.Context(), "tcp", strings.TrimPrefix(at.ShopURL, "http://"))
 	if err != nil {
@@ -24,7 +24,8 @@ func (r *Robot) Speak(at *engine.Engine, from, text string) (answers []Answer) {
 		r.t.Errorf("connect: %v", err)
 		return nil
 	}
-	// It may be refused, and closed, before all of it was sent.
+	// The engine may refuse the request and close the connection before all bytes
+	// are sent.
 	if _, err := io.WriteString(conn, text); err == nil {
 		_ = conn.(*net.TCPConn).CloseWrite()
 	}

@@ -17,14 +17,14 @@ import (
 	"seckill/test/server"
 )
 
-// pair is two instances of one shop over one Redis and one MariaDB, and the
-// shop's login beside them.
+// pair is two instances of one shop on one Redis and one MariaDB, and the
+// shop's login.
 type pair struct {
 	a, b *engine.Engine
-	key  *rsa.PrivateKey // of the login, which publishes the other half
+	key  *rsa.PrivateKey // private key of the login; the login publishes the public one
 }
 
-// keyID is the login's name of its key.
+// keyID is the key's id in the published key set.
 const keyID = "r"
 
 func openPair(t *testing.T) *pair {
@@ -49,10 +49,10 @@ func publicJWK(key *rsa.PrivateKey) string {
 	return fmt.Sprintf(`{"kty":"RSA","kid":%q,"alg":"RS256","use":"sig","e":"AQAB","n":%q}`, keyID, base64.RawURLEncoding.EncodeToString(key.N.Bytes()))
 }
 
-// either is one instance or the other, in turns.
+// either alternates between the instances.
 func (p *pair) either(i int) *engine.Engine { return []*engine.Engine{p.a, p.b}[i%2] }
 
-// open begins a scene's book; both instances see its products.
+// open begins a scene's book and waits until both instances have its products.
 func (p *pair) open(t *testing.T, products ...engine.Product) *book {
 	t.Helper()
 	b := open(t, p.a, products...)
@@ -71,7 +71,7 @@ func (p *pair) crowd(t *testing.T, b *book, product uint32) (wait func()) {
 	return b.crowd(product, true, func(i int, name string) Account { return honest.Account(p.either(i), name) })
 }
 
-// signed is a token of any claims by the shop's login.
+// signed is a token with these claims, signed by the shop's login.
 func signed(t *testing.T, claims jwt.MapClaims) string {
 	t.Helper()
 	text, err := jwt.NewWithClaims(jwt.SigningMethodHS256, claims).SignedString([]byte(engine.JWTSecret))
@@ -81,11 +81,10 @@ func signed(t *testing.T, claims jwt.MapClaims) string {
 	return text
 }
 
-// in is an instant as claims say it.
+// in is a time in the form of a claim.
 func in(d time.Duration) int64 { return time.Now().Add(d).Unix() }
 
-// TestRobot_TwoInstancesEnforceTheLimits: what may be used once may be
-// used once at both together.
+// A token that works once works once at both instances together.
 func TestRobot_TwoInstancesEnforceTheLimits(t *testing.T) {
 	t.Parallel()
 	p := openPair(t)

@@ -18,8 +18,8 @@ import (
 	"seckill/test/engine"
 )
 
-// replays: whatever was good once is sent again, at both instances at once. The
-// limit is five, so that nothing but the used-up token stands in the way.
+// replays sends valid requests again, to both instances at once. The buyer
+// limit is five, so that only the used token can refuse a second order.
 func replays(t *testing.T, p *pair) {
 	b := p.open(t, engine.Product{ID: 1, Stock: 50, PerUserLimit: 5})
 	honest := p.crowd(t, b, 1)
@@ -36,7 +36,7 @@ func replays(t *testing.T, p *pair) {
 
 const replayed = 16
 
-// replayedPurchase sends one purchase over and over: it is one order.
+// replayedPurchase repeats one purchase many times. It is one order.
 func replayedPurchase(b *book, p *pair, eve Account) (no string) {
 	token := eve.Work(1)
 	var nos [replayed]string
@@ -44,8 +44,9 @@ func replayedPurchase(b *book, p *pair, eve Account) (no string) {
 	return one(b.t, "orders of one purchase", nos[:])
 }
 
-// replayedAnswer redeems one challenge over and over, buys with whatever comes,
-// cancels, and buys with it again: it was one order, and it is cancelled.
+// replayedAnswer redeems one challenge many times, buys with each token,
+// cancels, and buys again with them. There is one order, and it stays
+// cancelled.
 func replayedAnswer(b *book, p *pair) {
 	eve := New(b.t).Account(p.b, "robot-mallory")
 	posed, _ := eve.Ask(1, "")
@@ -74,10 +75,10 @@ func pending(b *book, buyer Account, no string) {
 	})
 }
 
-// replayedLogin exchanges one login code over and over: it is one login.
+// replayedLogin exchanges one login code many times. It is one login.
 func replayedLogin(b *book, p *pair, eve Account) {
 	code := signed(b.t, jwt.MapClaims{"sub": "robot-lou", "aud": "seckill-login", "jti": "robot", "exp": in(time.Minute)})
-	var logins atomic.Int32 // those of one second are the same text
+	var logins atomic.Int32 // tokens of the same second are equal
 	Together(replayed, func(i int) {
 		got := eve.As("").At(p.either(i)).decided(http.MethodPost, "/api/v1/login", fmt.Sprintf(`{"code":%q}`, code))
 		if got.Token != "" {
@@ -92,8 +93,8 @@ func replayedLogin(b *book, p *pair, eve Account) {
 	b.refused("a login code as a login", seckill.CodeUnauthenticated, eve.As(code).Press(1, ""))
 }
 
-// replayedLink uses the link to somebody's order, which a payment app has left
-// behind, for more than to look, for longer than it lives, and for another order.
+// replayedLink has another buyer's order link. It tries to use it for changes,
+// after its expiry, and for another order.
 func replayedLink(b *book, p *pair, eve Account) {
 	victim := New(b.t).Account(p.a, "honest-victim")
 	var nos, links [2]string
@@ -129,7 +130,8 @@ func replayedLink(b *book, p *pair, eve Account) {
 	}
 }
 
-// linkOf begins a payment, whose address carries the link to come back with.
+// linkOf begins a payment and returns the order link in the address of the pay
+// page.
 func linkOf(t *testing.T, e *engine.Engine, buyer, no string) string {
 	t.Helper()
 	address, err := e.Buyer(buyer).BeginPayment(t.Context(), no)
@@ -147,8 +149,8 @@ func linkOf(t *testing.T, e *engine.Engine, buyer, no string) string {
 	return link
 }
 
-// replayedMoney forges a callback, then replays a true one, and bends it to
-// another order: the order is paid once, by the true one.
+// replayedMoney forges a callback, replays a valid one, and alters it to name
+// another order. The order is paid once, by the valid one.
 func replayedMoney(b *book, p *pair, eve Account, no string) {
 	pending(b, eve, no)
 	other := eve.Press(1, eve.Work(1)).OrderNo

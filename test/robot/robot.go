@@ -1,8 +1,8 @@
-// Package robot is one attacker with a small vocabulary: accounts, addresses,
-// tokens, challenges, and requests of any shape. Its tests run campaigns against
-// the real binary, scene by scene. Each scene keeps a book of what the rules give
-// the robot and the honest buyers beside it, and closes it by what the operator
-// sees: the robot has exactly that, and they have theirs.
+// Package robot attacks the real binary with accounts, addresses, tokens,
+// challenges and raw requests. robot.go has the attacker; each test file has
+// scenes. A scene keeps a book of the units that the rules allow the robot and
+// the honest buyers (book_test.go). At its end the orders in the operator API
+// must equal the book.
 package robot
 
 import (
@@ -28,20 +28,21 @@ const (
 	patience = 30 * time.Second
 	// loginLife is longer than any scene.
 	loginLife = time.Hour
-	// handsPerAddress is how many connections it keeps open from one address.
+	// handsPerAddress is the number of connections that the robot keeps open from
+	// one address.
 	handsPerAddress = 32
 )
 
-// Robot sends what it likes from whatever address it likes. It is safe for
-// concurrent use.
+// Robot sends any request from any loopback address. It is safe for concurrent
+// use.
 type Robot struct {
 	t testing.TB
 
 	mu    sync.Mutex
-	hands map[string]*http.Client // by the address that they come from
+	hands map[string]*http.Client // by source address
 }
 
-// New makes a robot, or the honest client of the same vocabulary.
+// New makes a robot. Honest buyers use the same type.
 func New(t testing.TB) *Robot {
 	r := &Robot{t: t, hands: make(map[string]*http.Client)}
 	t.Cleanup(func() {
@@ -54,7 +55,7 @@ func New(t testing.TB) *Robot {
 	return r
 }
 
-// hand is the client that comes from a loopback address.
+// hand is the HTTP client with a loopback source address.
 func (r *Robot) hand(from string) *http.Client {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,13 +69,14 @@ func (r *Robot) hand(from string) *http.Client {
 	return made
 }
 
-// dialer connects from a loopback address: all of 127.0.0.0/8 is this machine.
+// dialer connects from a loopback address. All of 127.0.0.0/8 belongs to this
+// machine.
 func dialer(from string) *net.Dialer {
 	return &net.Dialer{Timeout: patience, LocalAddr: &net.TCPAddr{IP: net.ParseIP(from)}}
 }
 
-// Account is a login and where it is used from. Its methods copy it, so that
-// what is said of one request is not said of the next.
+// Account is a login, an instance and a source address. Its methods return a
+// changed copy, so a change for one request does not affect the next.
 type Account struct {
 	Name   string
 	Bearer string
@@ -85,7 +87,7 @@ type Account struct {
 	header http.Header
 }
 
-// Account is a login that the shop has given, at an instance, from 127.0.0.1.
+// Account is a valid login at an instance, from 127.0.0.1.
 func (r *Robot) Account(at *engine.Engine, name string) Account {
 	bearer, err := login.Token([]byte(engine.JWTSecret), name, time.Now().Add(loginLife))
 	if err != nil {
@@ -100,7 +102,7 @@ func (a Account) At(e *engine.Engine) Account { a.at = e; return a }
 // From is the account at another address of this machine.
 func (a Account) From(addr string) Account { a.from = addr; return a }
 
-// As is the account with another login, such as one of its own making.
+// As is the account with another login token, for example a forged one.
 func (a Account) As(bearer string) Account { a.Bearer = bearer; return a }
 
 // Saying adds a header line.
@@ -113,7 +115,7 @@ func (a Account) Saying(name, value string) Account {
 	return a
 }
 
-// Answer is what came back. Code is "" unless it is a refusal.
+// Answer is the response. Code is "" unless it is a refusal.
 type Answer struct {
 	Status  int
 	Text    string
@@ -130,7 +132,7 @@ func (a Answer) Undecided() bool {
 
 func (a Answer) String() string { return fmt.Sprintf("%d %.300s", a.Status, a.Text) }
 
-// Send makes any request in the account's name. No answer at all is status 0.
+// Send sends any request as the account. Without an answer the status is 0.
 func (a Account) Send(method, path, body string) Answer {
 	ctx, cancel := context.WithTimeout(a.robot.t.Context(), patience)
 	defer cancel()
@@ -143,7 +145,7 @@ func (a Account) Send(method, path, body string) Answer {
 		a.robot.t.Errorf("make a request: %v", err)
 		return Answer{}
 	}
-	for name, values := range a.header { // as they are spelled
+	for name, values := range a.header { // without changing the spelling of header names
 		req.Header[name] = values
 	}
 	if host := a.header["Host"]; len(host) > 0 {
@@ -214,8 +216,8 @@ func (a Account) Redeem(product uint32, challengeID, text string) Answer {
 	return a.decided(http.MethodPost, path, body)
 }
 
-// Work does what a person's browser does for a purchase token: it asks for a
-// proof of work, does it and redeems it.
+// Work gets a purchase token as a browser does: it asks for a proof of work,
+// solves it and redeems it.
 func (a Account) Work(product uint32) (token string) {
 	posed, answer := a.Ask(product, string(challenge.Pow))
 	if posed.ID != "" {
@@ -236,7 +238,7 @@ func (a Account) decided(method, path, body string) (answer Answer) {
 	return answer
 }
 
-// until polls until what holds, or the robot's patience is over.
+// until polls until holds returns true. It fails the test after patience.
 func (a Account) until(what string, holds func() bool) {
 	deadline := time.NewTimer(patience)
 	defer deadline.Stop()
@@ -252,7 +254,7 @@ func (a Account) until(what string, holds func() bool) {
 	}
 }
 
-// Together does n things at once.
+// Together runs do n times concurrently.
 func Together(n int, do func(i int)) {
 	var all sync.WaitGroup
 	gun := make(chan struct{})

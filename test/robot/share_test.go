@@ -20,12 +20,12 @@ import (
 	"seckill/test/engine"
 )
 
-// forgerAddr is where forged logins come from: an address that forges too much
-// is not heard for a moment, and honest buyers are elsewhere.
+// forgerAddr is the source address of forged logins. The engine blocks an
+// address with many forgeries for a moment, so honest buyers use another one.
 const forgerAddr = "127.0.0.13"
 
-// sharedTokens: what was given to one account is used by others, for another
-// product, or under another name. The limit is one.
+// sharedTokens uses the tokens and challenges of one account from other
+// accounts and for another product. The buyer limit is one.
 func sharedTokens(t *testing.T, p *pair) {
 	b := p.open(t, engine.Product{ID: 11, Stock: 50}, engine.Product{ID: 12, Stock: 50})
 	honest := p.crowd(t, b, 11)
@@ -46,7 +46,8 @@ func sharedTokens(t *testing.T, p *pair) {
 		t.Errorf("its owner's token: %s", got)
 	}
 	b.gives(eve.Name, 1)
-	// One login in many hands, each with a token of its own work, is one buyer.
+	// Many clients with one login, each with its own purchase token, are one
+	// buyer.
 	Together(thieves, func(i int) {
 		hand := eve.At(p.either(i))
 		b.refused("a shared login", seckill.CodeAlreadyPurchased, hand.Press(11, hand.Work(11)))
@@ -56,8 +57,8 @@ func sharedTokens(t *testing.T, p *pair) {
 	b.close()
 }
 
-// forgedLogins edits a login that the shop gave, and makes others of what the
-// shop publishes.
+// forgedLogins alters a valid login token, and makes tokens from the published
+// keys.
 func forgedLogins(b *book, p *pair, robot *Robot) {
 	const victim = "honest-11-0"
 	own := robot.Account(p.a, "robot-forger").From(forgerAddr)
@@ -92,13 +93,13 @@ func forgedLogins(b *book, p *pair, robot *Robot) {
 	}
 	i := 0
 	for name, bearer := range forged {
-		i++ // below a hundred a second, beyond which nobody looks
+		i++ // below a hundred a second, because the engine does not check more forgeries
 		forger := own.As(bearer).At(p.either(i))
 		b.refused(name, seckill.CodeUnauthenticated, forger.Press(11, ""))
 	}
 }
 
-// byLogin is signed with the login's key.
+// byLogin is a token signed with the login's key.
 func byLogin(t *testing.T, key *rsa.PrivateKey, claims jwt.MapClaims) string {
 	t.Helper()
 	token := jwt.NewWithClaims(jwt.SigningMethodRS256, claims)
@@ -110,7 +111,8 @@ func byLogin(t *testing.T, key *rsa.PrivateKey, claims jwt.MapClaims) string {
 	return signed
 }
 
-// publicHalves are the spellings in which a public key could pass for a secret.
+// publicHalves are the encodings of a public key that an attacker may use as an
+// HMAC secret.
 func publicHalves(t *testing.T, key *rsa.PrivateKey) map[string][]byte {
 	t.Helper()
 	der, err := x509.MarshalPKIXPublicKey(&key.PublicKey)
@@ -122,7 +124,7 @@ func publicHalves(t *testing.T, key *rsa.PrivateKey) map[string][]byte {
 	}
 }
 
-// under signs with HMAC, whatever the header says.
+// under signs with HMAC, regardless of the header.
 func under(t *testing.T, secret []byte, header map[string]any, claims jwt.MapClaims) string {
 	t.Helper()
 	message := part(t, header) + "." + part(t, claims)
@@ -142,8 +144,8 @@ func part(t *testing.T, v any) string {
 
 func text(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 
-// manyAccounts: a scalper's accounts each try every product of a limit group,
-// at both instances at once, with a token earned for each: one unit each.
+// manyAccounts tries every product of a limit group with each account, at both
+// instances at once, with a valid token for each. Each account gets one unit.
 func manyAccounts(t *testing.T, p *pair) {
 	const accounts, group = 12, 71
 	products := []uint32{group, group + 1, group + 2}

@@ -1,6 +1,6 @@
-// Package shard sells products of many shards, on a ledger that is handed in,
-// through several instances, some of which die in the middle of transfers, and
-// checks from outside what came of it: no unit lost or sold twice (I1, I5), no
-// buyer beyond the limit (I3), and nobody told sold_out while a unit was free
-// or in transit (I7).
+// Package shard is the suite for products with many shards. It sells on a given
+// ledger through several instances, and kills some of them in the middle of
+// transfers. It then checks that no unit was lost or sold twice (I1, I5), that
+// no buyer is above the limit (I3), and that no buyer got sold_out while a unit
+// was free or in transit (I7).
 package shard

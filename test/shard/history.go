@@ -11,7 +11,7 @@ import (
 	"seckill/internal/ledger"
 )
 
-// history is what the buyers were told, and when.
+// history records the answers to the buyers, with times.
 type history struct {
 	mu        sync.Mutex
 	orders    []answered
@@ -49,7 +49,7 @@ func (h *history) returned(no seckill.OrderNo, quantity int) {
 	h.returns[no] = quantity
 }
 
-// checkBooks holds what the ledger says against what buyers were told.
+// checkBooks compares the ledger with the buyers' answers.
 func (m *market) checkBooks(t *testing.T, h *history) {
 	t.Helper()
 	var sold, returned int64
@@ -96,11 +96,12 @@ func (m *market) checkBooks(t *testing.T, h *history) {
 	if available+marked+transit != stock || transit != 0 { // I5
 		t.Errorf("%d available, %d sold, %d in transit", available, marked, transit)
 	}
-	if marked != sold-returned { // I1: what buyers were told is what the ledger holds
+	if marked != sold-returned { // I1: the accepted units are the units that the ledger holds
 		t.Errorf("the ledger holds %d units, buyers %d", marked, sold-returned)
 	}
-	// Everybody was answered, and wanted more than there is: what is left is
-	// less than the smallest refusal, or came back after it.
+	// Every buyer has an answer, and together they wanted more than the stock. So
+	// the units that are left are fewer than the smallest refused quantity, or
+	// came back after that refusal.
 	if m.giveBackOneIn == 0 && m.quantity == 1 && marked != stock {
 		t.Errorf("%d of %d units were sold", marked, stock)
 	}
@@ -108,10 +109,10 @@ func (m *market) checkBooks(t *testing.T, h *history) {
 		sold, returned, len(h.refusals), h.postponed.Load(), m.died.Load())
 }
 
-// checkNoUndersell is I7 from outside. Of a moment it is certain that so many
-// units were free as were offered, less those whose claim had been sent by
-// then, plus those whose return had been heard. A refusal is wrong if at every
-// moment of the second before it that many were at least what was asked.
+// checkNoUndersell checks I7 from outside. At any moment at least these units
+// were free: the offered units, minus those whose claim was sent before, plus
+// those whose return was confirmed before. A refusal is wrong if during the
+// whole second before it this number was at least the quantity asked for.
 func (m *market) checkNoUndersell(t *testing.T, h *history) {
 	t.Helper()
 	type event struct {
@@ -134,7 +135,7 @@ func (m *market) checkNoUndersell(t *testing.T, h *history) {
 				break
 			}
 			if free += e.delta; e.at.Before(since) {
-				lowest = free // what was free when the second began
+				lowest = free // free units when the second began
 			} else {
 				lowest = min(lowest, free)
 			}

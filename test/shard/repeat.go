@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// repeatBuyers want the stock, at most repeatCrowd of them at a time.
+	// repeatBuyers buyers want the stock, at most repeatCrowd of them at a time.
 	repeatBuyers = 520
 	repeatCrowd  = 100
 )
 
-// runRepeated has every claim sent to two instances at once under one key, as
-// by a shopper whose answer was lost: whoever has the order is told so by both,
-// also who got the last unit that another shard had.
+// runRepeated sends every claim to two instances at once under one key, as a
+// shopper does after a lost answer. Both instances must return the same order,
+// also for the last unit that came from another shard.
 func runRepeated(t *testing.T, l ledger.Ledger) {
 	m := newMarket(t, l, plan{quantity: 1, instances: 2})
 	var mu sync.Mutex

@@ -22,12 +22,13 @@ const (
 	shards   = 16
 	stock    = 400
 	patience = 60 * time.Second // of one whole sale
-	// proofSlack is what a busy machine may add between a proof, which is at
-	// most a second old when it is used, and the instant the answer is noted.
+	// proofSlack is the delay of a busy machine between the use of a proof, which
+	// is then at most a second old, and the time that the test records for the
+	// answer.
 	proofSlack = 500 * time.Millisecond
 )
 
-// Run sells on a ledger, which open returns; every sale is a product of its own.
+// Run sells on the ledger that open returns. Each sale is a product of its own.
 func Run(t *testing.T, open func(t *testing.T) ledger.Ledger) {
 	for _, c := range []struct {
 		name string
@@ -44,14 +45,14 @@ func Run(t *testing.T, open func(t *testing.T) ledger.Ledger) {
 	t.Run("a claim sent twice has one answer", func(t *testing.T) { runRepeated(t, open(t)) })
 }
 
-// plan is what one sale is like.
+// plan describes one sale.
 type plan struct {
 	buyers        int
-	quantity      int // each buyer wants 1 to so many
+	quantity      int // each buyer wants 1 to quantity units
 	instances     int
-	oneHome       bool // of all buyers
-	steps         int  // of transfers after which, at the latest, an instance is dead; 0 for none
-	giveBackOneIn int  // orders that are cancelled once; 0 for none
+	oneHome       bool // all buyers have the same home shard
+	steps         int  // an instance dies after at most that many transfer steps; 0 for none
+	giveBackOneIn int  // one of this many orders is cancelled; 0 for none
 }
 
 // market is one sale.
@@ -138,12 +139,13 @@ func (m *market) newStall(t testing.TB) *stall {
 	return s
 }
 
-// unmended is told of ledgers that nobody mends here.
+// unmended fails the test if a ledger asks for recovery, because this suite has
+// none.
 type unmended struct{ t testing.TB }
 
 func (u unmended) RequestRecovery(_ uint32, cause error) { u.t.Errorf("an instance met %v", cause) }
 
-// stall is one of the instances; one that is dead is replaced.
+// stall returns one of the instances. A dead one is replaced first.
 func (m *market) stall(t testing.TB, at int) *stall {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -156,7 +158,7 @@ func (m *market) stall(t testing.TB, at int) *stall {
 	return m.stalls[at]
 }
 
-// sell lets everybody buy and holds the promises against the history.
+// sell runs all buyers and checks the promises against the history.
 func (m *market) sell(t *testing.T) {
 	h := &history{}
 	ends := time.Now().Add(patience)
@@ -185,8 +187,8 @@ func (m *market) sell(t *testing.T) {
 	m.checkNoUndersell(t, h)
 }
 
-// buyer asks until it has an order or is told that there is none, and may then
-// give the order back and ask once more.
+// buyer asks until it has an order or gets sold_out. It may then return the
+// order and ask once more.
 func (m *market) buyer(t testing.TB, h *history, i int, ends time.Time) {
 	random := rand.New(rand.NewPCG(uint64(i), uint64(m.product.ID)))
 	name := m.name(i)
@@ -210,7 +212,7 @@ func (m *market) name(i int) string {
 	}
 }
 
-// ask repeats a claim until it is decided; no order means sold out.
+// ask repeats a claim until the ledger decides; no order means sold out.
 func (m *market) ask(t testing.TB, h *history, buyer, key string, quantity, at int, ends time.Time) seckill.OrderNo {
 	for try := 0; ; try++ {
 		if time.Now().After(ends) {
@@ -242,14 +244,14 @@ func codeOf(err error) seckill.Code {
 	return seckill.CodeOf(err)
 }
 
-// giveBack returns an order's units, on a lane of its own.
+// giveBack returns an order's units, on a separate lane.
 func (m *market) giveBack(t testing.TB, h *history, buyer string, no seckill.OrderNo, quantity int) {
 	shard := ledger.ShardOf(&m.product, seckill.HomeShard(&m.product, buyer))
 	lane := ledger.NewLane(m.ledger, shard, ledger.LaneOptions{})
 	release := ledger.Release{Orders: []ledger.ReleaseOrder{{OrderNo: no, Buyer: buyer}}}
 	result, err := lane.Do(context.Background(), release)
 	for ends := time.Now().Add(patience); errors.Is(err, ledger.ErrNotApplied) && time.Now().Before(ends); {
-		result, err = lane.Do(context.Background(), release) // the machine was busy for longer than a call may take
+		result, err = lane.Do(context.Background(), release) // the call timed out on a busy machine
 	}
 	if err != nil || result.Verdicts[0].Code != ledger.VerdictReleased {
 		t.Errorf("give back %s: %+v, %v", no, result, err)
@@ -258,8 +260,8 @@ func (m *market) giveBack(t testing.TB, h *history, buyer string, no seckill.Ord
 	h.returned(no, quantity)
 }
 
-// settle sells what came back after the last buyer had left, and finishes the
-// transfers of the dead: every unit can be had.
+// settle sells the units that came back after the last buyer, and finishes the
+// transfers of dead instances. Every unit can be sold.
 func (m *market) settle(t *testing.T) {
 	t.Helper()
 	mover := transfer.New(m.ledger, sale.NewLanes(m.ledger, ledger.LaneOptions{}), rand.Uint64)

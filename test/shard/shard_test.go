@@ -38,7 +38,7 @@ func TestShards_Redis(t *testing.T) {
 	shard.Run(t, func(t *testing.T) ledger.Ledger { return openRedis(t, addrs) })
 }
 
-// The shards lie on three masters.
+// The shards are spread over three masters.
 func TestShards_RedisCluster(t *testing.T) {
 	addrs := server.Cluster(t, server.ClusterOptions{}).Addrs()
 	shard.Run(t, func(t *testing.T) ledger.Ledger { return openRedis(t, addrs) })

@@ -11,8 +11,8 @@ import (
 	"seckill/internal/ledger"
 )
 
-// witness notes when claims were sent to the ledger and when returns were heard:
-// a unit is certainly free before the first and after the second.
+// witness records when claims were sent to the ledger and when returns were
+// confirmed. A unit is certainly free before the claim and after the return.
 type witness struct {
 	ledger.Ledger
 	mu   sync.Mutex
@@ -39,8 +39,8 @@ func (w *witness) Do(ctx context.Context, req ledger.Request) (ledger.Reply, err
 	return reply, err
 }
 
-// noteSent notes a claim's last sending: one that was refused is sent again,
-// and sold, if at all, by the last.
+// noteSent records when a claim was last sent. A refused claim is sent again,
+// and only the last request can sell.
 func (w *witness) noteSent(reserve ledger.Reserve) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -52,12 +52,12 @@ func (w *witness) noteSent(reserve ledger.Reserve) {
 
 var errDead = errors.New("this instance is dead")
 
-// line is an instance's connection to the ledger. When the instance dies, in the
-// middle of a transfer, whatever it still tries reaches nobody.
+// line is an instance's connection to the ledger. After the instance died in
+// the middle of a transfer, none of its calls reaches the ledger.
 type line struct {
 	*witness
 	stall *stall
-	steps atomic.Int64 // of transfers until the instance dies; 0 for never
+	steps atomic.Int64 // transfer steps until the instance dies; 0 for never
 }
 
 func (l *line) Do(ctx context.Context, req ledger.Request) (ledger.Reply, error) {

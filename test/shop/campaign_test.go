@@ -49,10 +49,10 @@ var faults = []fault{
 	{"payments' answers lost", func(m *market) { m.toEngine.FreezeReplies() }, func(m *market) { m.toEngine.Cut(); m.toEngine.Heal() }},
 }
 
-// TestCampaign_OrderTablesEndEqual lets customers buy, pay, cancel and get
-// refunds while the shop, the engine and the networks between them fail at
-// random. Afterwards the shop's order table equals the engine's, order by order,
-// and has every order that a customer was promised (I4).
+// Customers buy, pay, cancel and get refunds while the shop, the engine and the
+// networks between them fail at random. Afterwards the shop's order table
+// equals the engine's, order by order, and has every order that a customer was
+// promised (I4).
 func TestCampaign_OrderTablesEndEqual(t *testing.T) {
 	duration, most := shortFor, shortOrders
 	if text := os.Getenv(forEnv); text != "" {
@@ -91,8 +91,8 @@ func TestCampaign_OrderTablesEndEqual(t *testing.T) {
 	m.wantEqual(promised)
 }
 
-// breakThings plays every fault once in random order, and again, until ctx ends.
-// It ends with everything whole.
+// breakThings injects every fault once in random order, and again, until ctx
+// ends. At its end no fault is active.
 func (m *market) breakThings(ctx context.Context, rng *rand.Rand) {
 	m.t.Helper()
 	count := 0
@@ -111,8 +111,8 @@ func (m *market) breakThings(ctx context.Context, rng *rand.Rand) {
 	m.t.Logf("%d faults", count)
 }
 
-// wantEqual waits until both order tables are the same, with nothing left to
-// happen: every order is paid or closed, because those not paid in time expire.
+// wantEqual waits until both order tables are equal and every order is paid or
+// closed. Orders that are not paid in time expire.
 func (m *market) wantEqual(promised *promises) {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(m.t.Context(), equalWithin)
@@ -141,7 +141,7 @@ func (m *market) wantEqual(promised *promises) {
 	m.t.Logf("%d orders promised, the tables have %v", promised.count(), statuses)
 }
 
-// differences names what is not equal yet, maxShown at most.
+// differences lists at most maxShown differences.
 func differences(engines, shops map[string]row, promised *promises) (all []error) {
 	add := func(format string, args ...any) {
 		if len(all) < maxShown {

@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// A customer gives a step up after this long: the order may have expired.
+	// A customer gives up a step after this time: the order may have expired.
 	stepWithin = 4 * time.Second
 	thinkMost  = 100 * time.Millisecond
 )
@@ -47,8 +47,8 @@ func (p *promises) count() int {
 	return len(p.numbers)
 }
 
-// spentUser are the answers to a user who may buy no more: over the limit, after
-// too many orders that came back, or with a token that ran out.
+// spentUser are the error codes after which a user cannot buy any more: over
+// the limit, too many returned orders, or an expired token.
 var spentUser = []seckill.Code{seckill.CodeAlreadyPurchased, seckill.CodeWrongState, seckill.CodeUnauthenticated}
 
 // customer is a user of the shop, with a browser without scripts.
@@ -62,8 +62,8 @@ type customer struct {
 	keys   int
 }
 
-// shopAt buys, pays, cancels and gets refunds until ctx ends or no more orders
-// are wanted.
+// shopAt buys, pays, cancels and gets refunds until ctx ends or there are
+// enough orders.
 func (c *customer) shopAt(ctx context.Context, p *promises) {
 	for ctx.Err() == nil {
 		if c.token == "" {
@@ -99,7 +99,7 @@ func (c *customer) enter(ctx context.Context) {
 	c.keys++
 	form := url.Values{"name": {fmt.Sprintf("%s-%d", c.name, c.keys)}, "password": {"correct horse"}}
 	err := c.step(ctx, func(ctx context.Context) error {
-		// After a lost answer the name is taken by this very customer.
+		// After a lost answer this customer already has the name.
 		if err := c.post(ctx, "/sign-up", form); err != nil {
 			return c.post(ctx, "/sign-in", form)
 		}
@@ -176,7 +176,7 @@ func (c *customer) press(ctx context.Context, orderNo, button string) {
 	_ = c.step(ctx, func(ctx context.Context) error { return c.post(ctx, "/orders/"+orderNo+"/"+button, nil) })
 }
 
-// refund has the engine's operator return the money once the order is paid.
+// refund refunds the order by the engine's operator API after it was paid.
 func (c *customer) refund(ctx context.Context, orderNo string) {
 	_ = c.step(ctx, func(ctx context.Context) error {
 		_, err := c.market.engine.Operator().Refund(ctx, orderNo)
@@ -184,7 +184,7 @@ func (c *customer) refund(ctx context.Context, orderNo string) {
 	})
 }
 
-// step tries for a bounded time.
+// step repeats try for a bounded time.
 func (c *customer) step(ctx context.Context, try func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, stepWithin)
 	defer cancel()
@@ -218,7 +218,7 @@ func (c *customer) send(ctx context.Context, method, path string, form url.Value
 	return string(text), err
 }
 
-// row is what both sides must agree on.
+// row has the fields that both sides must agree on.
 type row struct {
 	user, sku, status string
 	quantity          int

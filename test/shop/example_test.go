@@ -23,8 +23,8 @@ func readExample(t *testing.T, name string) string {
 	return string(text)
 }
 
-// TestExample_FilesFitTogether holds the files that readers will copy: the
-// engine accepts its configuration, and both programs have the same secrets.
+// Readers copy these files. The engine accepts its configuration, and both
+// programs have the same secrets.
 func TestExample_FilesFitTogether(t *testing.T) {
 	configuration := readExample(t, "seckill.yaml")
 	for line := range strings.Lines(readExample(t, "example.env")) {
@@ -45,8 +45,8 @@ var (
 	placePattern = regexp.MustCompile("`(\\w+\\.go):(\\w+)`")
 )
 
-// TestExample_ReadmesSayTheSame compares the code in both languages, and looks
-// up each function that they name.
+// The READMEs have the same code in both languages, and each function that they
+// name exists.
 func TestExample_ReadmesSayTheSame(t *testing.T) {
 	english, chinese := readExample(t, "README.md"), readExample(t, "README.zh.md")
 	code := func(text string) []string {

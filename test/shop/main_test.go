@@ -1,5 +1,5 @@
-// Package shop tests the example shop together with the real engine: two
-// programs, two databases and a network between them, each of which may die.
+// Package shop tests the example shop together with the real engine. Two
+// programs, two databases and the network between them can each fail.
 package shop
 
 import (
@@ -49,7 +49,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// built is the shop's binary of this test run.
+// built is the shop's binary, compiled once for this test run.
 var built struct {
 	once sync.Once
 	dir  string
@@ -77,7 +77,7 @@ type market struct {
 	t      *testing.T
 	engine *engine.Engine
 	shop   *process
-	// toShop carries webhooks; toEngine carries what the shop asks.
+	// toShop carries webhooks; toEngine carries the shop's requests.
 	toShop, toEngine *server.NetProxy
 	http             *http.Client
 }
@@ -120,7 +120,7 @@ func (m *market) sinkSettings() map[string]string {
 	return map[string]string{"config": file} // the variable SECKILL_CONFIG
 }
 
-// putOnSale has the shop's operator start a flash sale.
+// putOnSale starts a flash sale as the shop's operator.
 func (m *market) putOnSale() {
 	m.t.Helper()
 	sale := map[string]any{
@@ -132,7 +132,7 @@ func (m *market) putOnSale() {
 	}
 }
 
-// askShop sends the shop's operator a request.
+// askShop sends a request to the shop as its operator.
 func (m *market) askShop(ctx context.Context, method, path string, body, result any) error {
 	content, err := json.Marshal(body)
 	if err != nil {
@@ -161,7 +161,7 @@ func (m *market) askShop(ctx context.Context, method, path string, body, result 
 	return json.Unmarshal(text, result)
 }
 
-// process is the shop's program over several lives.
+// process is the shop's program; it can be restarted.
 type process struct {
 	t    *testing.T
 	url  string
@@ -185,7 +185,7 @@ func (p *process) Start() {
 	}
 	p.cmd, p.ended = cmd, make(chan struct{})
 	go func(ended chan struct{}) {
-		_ = cmd.Wait() // how it ended is in its log
+		_ = cmd.Wait() // the log shows how it ended
 		close(ended)
 	}(p.ended)
 	ctx, cancel := context.WithTimeout(p.t.Context(), readyWithin)

@@ -7,9 +7,9 @@ import (
 	"seckill/test/browser"
 )
 
-// TestStory_CustomerBuysAndPays follows one purchase in a real browser: the
-// page's script orders at the engine, the order appears in the shop by webhook,
-// and a payment at the shop's cashier comes back as order.paid.
+// One purchase in a real browser: the page's script orders at the engine, a
+// webhook brings the order to the shop, and a payment at the shop's cashier
+// comes back as order.paid.
 func TestStory_CustomerBuysAndPays(t *testing.T) {
 	tab := browser.Open(t, browser.Options{})
 	m := openMarket(t, nil)
@@ -27,7 +27,7 @@ func TestStory_CustomerBuysAndPays(t *testing.T) {
 	tab.UntilText("main", "paid")
 }
 
-// TestStory_CustomerCancels is the other end of an order.
+// The customer cancels the order instead of paying it.
 func TestStory_CustomerCancels(t *testing.T) {
 	tab := browser.Open(t, browser.Options{})
 	m := openMarket(t, nil)

@@ -10,12 +10,12 @@ import (
 type request struct {
 	method string
 	text   string
-	// sound says that every standard parser reads these bytes as exactly one
-	// request. The others are ambiguous or broken: they may be refused.
+	// sound is true if every standard parser reads these bytes as exactly one
+	// request. Other requests are ambiguous or broken and may be refused.
 	sound bool
 }
 
-// generator makes odd requests. Equal seeds make equal requests.
+// generator makes unusual requests. Equal seeds make equal requests.
 type generator struct {
 	*rand.Rand
 	// hidden and hiddenUnsound are complete requests of equal length that stand in
@@ -87,8 +87,9 @@ func (g *generator) next() request {
 	return r
 }
 
-// callback is one whose body comes in chunks, the only such body that the engine
-// reads. Plain chunks are sound. A proxy takes them apart, or passes them on.
+// callback is a callback with a chunked body; the engine reads no other chunked
+// body. Plain chunks are sound. A proxy may forward them or send the body with
+// a length.
 func (g *generator) callback() request {
 	r := request{method: "POST", sound: true}
 	size, eol, end := g.often(85, "%x", "%X", "0%x"), "\r\n", "0\r\n\r\n"
@@ -114,7 +115,7 @@ func (g *generator) callback() request {
 		}
 	}
 	if body.Len() > 16<<10 {
-		r.sound = false // refused before all of it was sent
+		r.sound = false // the engine may refuse it before all bytes are sent
 	}
 	r.text = "POST /api/v1/payments/sandbox/notify HTTP/1.1\r\nHost: shop\r\n" + coding + "\r\n\r\n" + body.String() + end
 	if !r.sound {

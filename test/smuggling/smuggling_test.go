@@ -1,6 +1,7 @@
-// Package smuggling sends thousands of odd requests to the real binary, straight
-// and through nginx and HAProxy, and counts answers: one request has one answer,
-// and it goes to the client that asked.
+// Package smuggling sends thousands of unusual requests to the real binary,
+// directly and through nginx and HAProxy, and counts the answers. Each request
+// must have one answer, and the answer must go to the client that sent the
+// request.
 package smuggling
 
 import (
@@ -28,7 +29,7 @@ import (
 )
 
 const (
-	perListener    = 1500 // odd requests in make test; SECKILL_SMUGGLING_FOR runs for a time instead
+	perListener    = 1500 // requests in make test; SECKILL_SMUGGLING_FOR sets a duration instead
 	attackers      = 8
 	victims        = 3
 	answerWithin   = 20 * time.Second       // of a request that must be answered
@@ -66,12 +67,13 @@ func (s *shop) signIn(buyer string) (header string) {
 	return "Authorization: Bearer " + token + "\r\n"
 }
 
-// purchase is a request that leaves an order of the buyer if it is executed.
+// purchase is a request that makes an order of the buyer if the engine executes
+// it.
 func (s *shop) purchase(buyer string) string {
 	return "POST " + buyPath + " HTTP/1.1\r\nHost: shop\r\n" + s.signIn(buyer) + "Content-Length: 2\r\n\r\n{}"
 }
 
-// echo is an ordinary request whose answer names its id, and no other has it.
+// echo is an ordinary request with a unique id that its answer repeats.
 func (s *shop) echo() (text, id string) {
 	id = fmt.Sprintf("m%08d", s.echoID.Add(1))
 	body := fmt.Sprintf(`{"%s":1,"%[1]s":1}`, id)
@@ -131,7 +133,7 @@ type answer struct {
 	last   bool // of its connection
 }
 
-// read reads a final answer; an error says that none came within the time.
+// read reads a final answer. It returns an error if none came in time.
 func (c *conn) read(method string, within time.Duration) (answer, error) {
 	if err := c.SetReadDeadline(time.Now().Add(within)); err != nil {
 		return answer{}, err
@@ -167,10 +169,10 @@ func (c *conn) ask(s *shop) (last bool, err error) {
 	return got.last, nil
 }
 
-// probe sends one odd request on a connection of its own, and reports what is
-// wrong. A sound request has one answer; behind it the connection is either
-// closed or serves an ordinary request. Straight to the engine the same holds for
-// every request that is answered.
+// probe sends one unusual request on a new connection and returns an error if
+// the answers are wrong. A sound request has one answer; after it the
+// connection is closed or serves an ordinary request. Without a proxy this
+// holds for every answered request.
 func (s *shop) probe(addr string, r request, straight bool) error {
 	c, err := dial(addr)
 	if err != nil {
@@ -200,7 +202,7 @@ func (s *shop) probe(addr string, r request, straight bool) error {
 		}
 		rest, err := io.ReadAll(c.in)
 		if r.method == http.MethodHead && !bytes.HasPrefix(rest, []byte("HTTP/")) {
-			rest = nil // a refusal that did not know the method, or HAProxy's own, has a body: still one answer
+			rest = nil // a refusal of an unknown method, or of HAProxy itself, has a body: still one answer
 		}
 		if len(rest) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
 			return fmt.Errorf("after the last answer %d came %.200q (%v)", got.status, rest, err)
@@ -213,8 +215,8 @@ func (s *shop) probe(addr string, r request, straight bool) error {
 	return nil
 }
 
-// shopper asks on one kept-alive connection until the context ends, and reports
-// the first answer that is not its own.
+// shopper sends requests on one kept-alive connection until the context ends.
+// It returns an error for the first answer that belongs to another request.
 func (s *shop) shopper(ctx context.Context, addr string) error {
 	var c *conn
 	defer func() {
@@ -241,7 +243,8 @@ func (s *shop) shopper(ctx context.Context, addr string) error {
 	return nil
 }
 
-// attack sends odd requests from several clients while shoppers ask.
+// attack sends unusual requests from several clients while shoppers send
+// ordinary ones.
 func (s *shop) attack(t *testing.T, addr string, straight bool) {
 	seed := uint64(time.Now().UnixNano())
 	if text := os.Getenv("SECKILL_SMUGGLING_SEED"); text != "" {
@@ -290,7 +293,7 @@ func (s *shop) attack(t *testing.T, addr string, straight bool) {
 	t.Logf("%d odd requests, seed %d", sent.Load(), seed)
 }
 
-// TestOddRequest_HasOneAnswerStraight: the hidden requests would leave orders.
+// A hidden request that the engine executes would make an order.
 func TestOddRequest_HasOneAnswerStraight(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
@@ -315,15 +318,15 @@ func TestOddRequest_HasOneAnswerBehindHAProxy(t *testing.T) {
 }
 
 // behind attacks through a proxy. The engine must not answer more requests than
-// the proxy has sent: a smuggled one would be one more, even if nobody sees its
-// answer.
+// the proxy has sent. A smuggled request would be one more, even if no client
+// gets its answer.
 func (s *shop) behind(proxy *server.ReverseProxy) {
 	t := s.t
 	answered, forwarded := s.answered(), proxy.Forwarded()
 	for name, addr := range map[string]string{"strict": proxy.Strict, "lax": proxy.Lax} {
 		t.Run(name, func(t *testing.T) { s.attack(t, addr, false) })
 	}
-	late, again := time.After(answerWithin), time.NewTicker(10*time.Millisecond) // logs are written behind answers
+	late, again := time.After(answerWithin), time.NewTicker(10*time.Millisecond) // the proxy writes its log after the answer
 	defer again.Stop()
 	for {
 		byEngine, byProxy := s.answered()-answered, proxy.Forwarded()-forwarded

@@ -13,7 +13,7 @@ func TestClock_OnlyTheBubblesTimePasses(t *testing.T) {
 			t.Errorf("%s passed", passed)
 		}
 	})
-	Sleep(0) // no time at all is no sleep
+	Sleep(0) // zero is allowed on the real clock
 	defer func() {
 		if recover() == nil {
 			t.Error("slept on the real clock")

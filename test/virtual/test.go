@@ -7,7 +7,8 @@ import (
 	"testing/synctest"
 )
 
-// bubbles are those that run now, and what GOMAXPROCS was before the first.
+// bubbles counts the running bubbles and keeps the GOMAXPROCS of before the
+// first.
 var bubbles struct {
 	mu     sync.Mutex
 	count  int

@@ -1,5 +1,5 @@
 // Package webhook is a receiver of the engine's webhooks for tests. It checks
-// every signature, remembers what came in which order, and refuses on demand.
+// every signature, records the deliveries in order, and refuses on demand.
 package webhook
 
 import (
@@ -23,7 +23,7 @@ import (
 
 const keyBytes = 32
 
-// Event is one delivery that was taken.
+// Event is one accepted delivery.
 type Event struct {
 	ID      string    `json:"id"`
 	Type    string    `json:"type"`
@@ -32,7 +32,7 @@ type Event struct {
 	Data    Order     `json:"data"`
 }
 
-// Order is what a test reads of the data.
+// Order has the fields of the data that tests read.
 type Order struct {
 	OrderNo     string `json:"order_no"`
 	Buyer       string `json:"buyer"`
@@ -42,7 +42,7 @@ type Order struct {
 
 // Receiver is an HTTP server on loopback.
 type Receiver struct {
-	Secret string // as the configuration has it
+	Secret string // in the form of the configuration
 
 	t       testing.TB
 	address string
@@ -107,8 +107,8 @@ func (r *Receiver) Config(more ...string) string {
 	return path
 }
 
-// Refuse makes the receiver answer with a status; 0 takes the event. A nil
-// function takes all.
+// Refuse makes the receiver answer with the returned status; 0 accepts the
+// event. A nil function accepts all.
 func (r *Receiver) Refuse(refuse func(e *Event) int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -155,29 +155,28 @@ func (r *Receiver) check(h http.Header, body []byte) error {
 	return nil
 }
 
-// Events are all deliveries that were taken, in their order.
+// Events are all accepted deliveries, in order.
 func (r *Receiver) Events() []Event {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.events)
 }
 
-// Distinct counts the events that were taken, repeated ones once.
+// Distinct counts the accepted events; a repeated one counts once.
 func (r *Receiver) Distinct() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.seen)
 }
 
-// Repeated counts the deliveries of events that had been taken before.
+// Repeated counts the deliveries of events that were accepted before.
 func (r *Receiver) Repeated() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return len(r.events) - len(r.seen)
 }
 
-// Orders are the orders by number, as a shop has them that applies each event
-// once.
+// Orders are the orders by number, as in a shop that applies each event once.
 func (r *Receiver) Orders() map[string]Order {
 	orders, applied := map[string]Order{}, map[string]bool{}
 	for _, e := range r.Events() {
