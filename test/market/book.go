@@ -1,7 +1,8 @@
-// Package market plays a crowd of shoppers and operators against one engine or
-// several, keeps a book of all that was asked and answered, and checks the
-// promises I1 to I8 against it from the outside: over HTTP, by reconciliation,
-// and in the tables.
+// Package market runs a crowd of shoppers and operators against one or more
+// engines (crowd.go), records every request and answer (book.go), and checks
+// the promises I1 to I8 against that record (promise.go): over HTTP, by
+// reconciliation, and in the tables (table.go). doubt.go has the times at which
+// a promise may fail; rest.go waits until nothing is open.
 package market
 
 import (
@@ -18,24 +19,24 @@ import (
 	"seckill/test/engine"
 )
 
-// acknowledged is how long after its commit a worker on a busy machine may need
-// to acknowledge an order. Where the store is away, an instance reads it as
-// queued until then.
+// acknowledged bounds the time between a worker's commit and its
+// acknowledgement on a busy machine. Until then an instance that cannot reach
+// the store reads the order as queued.
 const acknowledged = 2 * time.Second
 
-// Book is the outside's record of all that was asked and answered, over every
-// life of every instance. It is what the promises are checked against.
+// Book records all requests and answers, across restarts of the instances. The
+// checks compare the engine with it.
 type Book struct {
 	T testing.TB
-	// Tables opens the store for the last look, before and after the instances stop.
-	// Unset, it is the SQLite file of the first one.
+	// Tables opens the store for the last checks, before and after the instances
+	// stop. The default is the SQLite file of the first instance.
 	Tables func(t testing.TB) *sql.DB
-	// Trace, if set, is told of every purchase that was sent and how it ended. It
-	// is called by many at once.
+	// Trace, if set, is called with every purchase request and its result, from
+	// many goroutines at once.
 	Trace func(Act)
 
 	engines       []*engine.Engine
-	shops, admins []*engine.Engine // those that shoppers and operators can ask
+	shops, admins []*engine.Engine // the instances for shoppers and for operators
 	next          atomic.Uint32
 	Products      map[uint32]engine.Product
 
@@ -45,30 +46,31 @@ type Book struct {
 	changes  []*Change
 	refunded map[string]bool      // orders that the operator was asked to refund
 	paid     map[string]time.Time // when an order was seen paid first
-	doubts   map[uint32][]doubt   // of products, one after the other
-	away     map[uint32][]doubt   // when their ledgers could not be reached
-	// discarded are orders whose letters were given up.
+	doubts   map[uint32][]doubt   // by product, in order of time
+	away     map[uint32][]doubt   // by product: when its ledger could not be reached
+	// discarded are orders whose dead letters were discarded.
 	discarded map[string]bool
-	// unheard counts keys that were told sold_out while the flag of an instance
-	// that had not heard of the sale may have stood; see FlagLife.
+	// unheard counts promised keys that got sold_out from an instance whose
+	// sold-out flag was still set because it had not yet heard of the sale; see
+	// FlagLife.
 	unheard int
 	fresh   int
-	extra   map[string]bool // orders that a claim was promised beside its first
+	extra   map[string]bool // further orders that a claim was promised after its first
 }
 
-// Claim is one buyer's request for units, however often it is sent.
+// Claim is one buyer's request for units. It can be sent several times.
 type Claim struct {
 	Buyer    *engine.Buyer
 	Product  uint32
 	Purchase engine.Purchase
 	No       string    // once promised; under the book's lock
 	asked    time.Time // when it was first sent; under the book's lock
-	since    time.Time // when it was first promised, and by whom
+	since    time.Time // when and by which instance it was first promised
 	by       *engine.Engine
 	kept     bool // its order was seen in the store, not refused; under the book's lock
 }
 
-// Act is one request to buy, sent once.
+// Act is one purchase request, sent once.
 type Act struct {
 	At           *engine.Engine // the instance that was asked
 	Buyer        string
@@ -79,13 +81,13 @@ type Act struct {
 	Err          error  // nil for a promise
 }
 
-// Notice is one movement of money, however often it is told.
+// Notice is one payment. Its callback can be sent several times.
 type Notice struct {
 	engine.Notice
 	heard bool // answered 200; under the book's lock
 }
 
-// Change is one change of stock, however often it is sent.
+// Change is one change of stock. It can be sent several times.
 type Change struct {
 	id      string
 	product uint32
@@ -100,9 +102,8 @@ func NewBook(t testing.TB, e *engine.Engine, products ...engine.Product) *Book {
 	return Shared(t, []*engine.Engine{e}, products...)
 }
 
-// Shared begins a book of several instances that share their parts, and opens
-// the sales of products. Every request goes to the next instance, so that
-// nobody meets the same one twice in a row.
+// Shared begins a book of several instances that share ledger and store, and
+// opens the sales of products. Requests go to the instances in turn.
 func Shared(t testing.TB, engines []*engine.Engine, products ...engine.Product) *Book {
 	t.Helper()
 	b := &Book{
@@ -125,12 +126,12 @@ func Shared(t testing.TB, engines []*engine.Engine, products ...engine.Product) 
 	return b
 }
 
-// shop is the instance for shoppers whose turn it is.
+// shop is the next instance for shoppers.
 func (b *Book) shop() *engine.Engine {
 	return b.shops[int(b.next.Add(1))%len(b.shops)]
 }
 
-// Operator is a client of the instance for operators whose turn it is.
+// Operator is a client of the next instance for operators.
 func (b *Book) Operator() *engine.Operator {
 	return b.admins[int(b.next.Add(1))%len(b.admins)].Operator()
 }
@@ -151,7 +152,7 @@ func (b *Book) Open(p engine.Product) {
 	}
 }
 
-// NewBuyer signs somebody in who has bought nothing yet.
+// NewBuyer signs in a new buyer.
 func (b *Book) NewBuyer() *engine.Buyer {
 	b.mu.Lock()
 	b.fresh++
@@ -160,7 +161,7 @@ func (b *Book) NewBuyer() *engine.Buyer {
 	return b.shop().Buyer(name)
 }
 
-// NewClaim notes a request that is about to be sent.
+// NewClaim records a request before it is sent.
 func (b *Book) NewClaim(buyer *engine.Buyer, product uint32, p engine.Purchase) *Claim {
 	c := &Claim{Buyer: buyer, Product: product, Purchase: p}
 	b.mu.Lock()
@@ -169,11 +170,11 @@ func (b *Book) NewClaim(buyer *engine.Buyer, product uint32, p engine.Purchase) 
 	return c
 }
 
-// Send sends a claim once and takes the answer into the book. A key that was
-// promised an order must be answered with that order ever after.
+// Send sends a claim once and records the answer. If a key was promised an
+// order, every later answer must be that order.
 func (b *Book) Send(ctx context.Context, c *Claim) error { return b.SendTo(ctx, b.shop(), c) }
 
-// SendTo is Send to one instance, whosever turn it is.
+// SendTo is Send to a given instance.
 func (b *Book) SendTo(ctx context.Context, e *engine.Engine, c *Claim) error {
 	called := time.Now()
 	kept := b.sending(c, called)
@@ -199,8 +200,8 @@ func (b *Book) SendTo(ctx context.Context, e *engine.Engine, c *Claim) error {
 	return err
 }
 
-// sending notes that a claim is sent, and reports whether its order was seen in
-// the store by then.
+// sending records that a claim is sent, and reports whether its order was seen
+// in the store before.
 func (b *Book) sending(c *Claim, at time.Time) (kept bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -210,8 +211,8 @@ func (b *Book) sending(c *Claim, at time.Time) (kept bool) {
 	return c.kept
 }
 
-// also notes a further order that a claim was promised. Of those of one key, one
-// at most is kept: at rest, the key can find only one.
+// also records a further order that a claim was promised. At most one order of
+// a key may survive, because the key finds only one at rest.
 func (b *Book) also(c *Claim, no string) {
 	if b.extra[no] {
 		return
@@ -220,15 +221,16 @@ func (b *Book) also(c *Claim, no string) {
 	b.Claims = append(b.Claims, &Claim{Buyer: c.Buyer, Product: c.Product, Purchase: c.Purchase, No: no, asked: c.asked, since: time.Now()})
 }
 
-// OrderNo is the number that a claim was promised, or "".
+// OrderNo is the promised order number of a claim, or "".
 func (b *Book) OrderNo(c *Claim) string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return c.No
 }
 
-// Read reads a promised order: it may be anything but nothing (I4). Only a
-// ledger in doubt may not know one that the store does not have yet.
+// Read reads a promised order. It must exist in some state (I4). Only if its
+// ledger was in doubt, an order that the store does not have yet may be
+// unknown.
 func (b *Book) Read(ctx context.Context, c *Claim) (api.Order, error) {
 	b.mu.Lock()
 	no, asked, kept := c.No, c.asked, c.kept
@@ -253,12 +255,15 @@ func (b *Book) sawStatus(c *Claim, o api.Order) {
 			b.paid[o.OrderNo] = time.Now()
 		}
 	case o.Status == "queued" && b.Products[o.ProductID].Strategy == string(seckill.StrategyDualWrite):
-		// Its row is written beside the worker, who may have the entry in hand and
-		// not reach the store; at an instance that cannot either, it is as old.
+		// The row was written by another path than the worker. The worker may still
+		// hold the entry and not reach the store. An instance that cannot reach the
+		// store either shows the old state.
 	case o.Status == "queued" && b.doubted(o.ProductID, time.Now(), time.Now()):
-		// The instance may reach the ledger alone, whose entry nobody acknowledges.
+		// The instance may reach only the ledger, in which the entry is not
+		// acknowledged yet.
 	case o.Status == "queued" && time.Since(b.paid[o.OrderNo]) < acknowledged:
-		// A worker elsewhere has committed it and not yet acknowledged it.
+		// A worker of another instance has committed the order but not yet
+		// acknowledged the entry.
 	case b.sawPaid(o.OrderNo) && o.Status != "refunded":
 		b.T.Errorf("I8: order %s was paid, and now it is %s", o.OrderNo, o.Status)
 	}
@@ -280,7 +285,7 @@ func refused(o api.Order) bool {
 	return false
 }
 
-// NewMoney notes money that is about to be told of.
+// NewMoney records a payment before its callback is sent.
 func (b *Book) NewMoney(orderNo string, cents int64) *Notice {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -289,7 +294,7 @@ func (b *Book) NewMoney(orderNo string, cents int64) *Notice {
 	return n
 }
 
-// Tell delivers a callback once.
+// Tell sends a callback once.
 func (b *Book) Tell(ctx context.Context, n *Notice) error {
 	err := b.shop().Notify(ctx, n.Notice)
 	if err == nil {
@@ -302,7 +307,7 @@ func (b *Book) Tell(ctx context.Context, n *Notice) error {
 	return err
 }
 
-// Refund asks the operator API to refund an order.
+// Refund refunds an order by the operator API.
 func (b *Book) Refund(ctx context.Context, orderNo string) error {
 	b.mu.Lock()
 	b.refunded[orderNo] = true
@@ -311,7 +316,7 @@ func (b *Book) Refund(ctx context.Context, orderNo string) error {
 	return err
 }
 
-// NewChange notes a change of stock that is about to be sent.
+// NewChange records a change of stock before it is sent.
 func (b *Book) NewChange(product uint32, delta int64) *Change {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -331,7 +336,7 @@ func (b *Book) SendChange(ctx context.Context, c *Change) error {
 	return err
 }
 
-// StockChange is a change of stock as the outside knows it.
+// StockChange is a change of stock as the book knows it.
 type StockChange struct {
 	ID      string
 	Product uint32
@@ -339,7 +344,7 @@ type StockChange struct {
 	Begun   time.Time // before it was first sent
 }
 
-// StockChanges are all that may have been recorded.
+// StockChanges are all changes that the engine may have recorded.
 func (b *Book) StockChanges() (changes []StockChange) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -351,7 +356,7 @@ func (b *Book) StockChanges() (changes []StockChange) {
 	return changes
 }
 
-// Unheard is how often a promised key was told sold_out within FlagLife of its
+// Unheard is how often a promised key got sold_out within FlagLife of its
 // promise.
 func (b *Book) Unheard() int {
 	b.mu.Lock()
@@ -359,8 +364,8 @@ func (b *Book) Unheard() int {
 	return b.unheard
 }
 
-// Buy sends a claim of a new buyer until it has an answer, and wants it to be
-// a promise.
+// Buy sends a claim of a new buyer until it has an answer. It fails the test if
+// the answer is no promise.
 func (b *Book) Buy(product uint32, quantity int) *Claim {
 	b.T.Helper()
 	c := b.NewClaim(b.NewBuyer(), product, engine.Purchase{Quantity: quantity, Key: "first"})
@@ -382,7 +387,7 @@ func (b *Book) Confirmed(c *Claim) api.Order {
 	return order
 }
 
-// Pay pays the claim's order exactly, and wants it paid.
+// Pay pays the claim's order exactly, and waits until it is paid.
 func (b *Book) Pay(c *Claim) {
 	b.T.Helper()
 	order := b.Confirmed(c)
@@ -392,7 +397,7 @@ func (b *Book) Pay(c *Claim) {
 	}
 }
 
-// Summary says how much the book has seen.
+// Summary counts the requests in the book.
 func (b *Book) Summary() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -15,33 +15,32 @@ import (
 )
 
 const (
-	customersPerDoor = 12 // whom one goroutine plays, in turns
-	stepsPerBuyer    = 10 // before a new customer takes the place of an old one
+	customersPerDoor = 12 // played by one goroutine in turn
+	stepsPerBuyer    = 10 // then a new customer replaces the old one
 	thinkMost        = 25 * time.Millisecond
 	operators        = 3
 	downPause        = 30 * time.Millisecond // after no answer
 )
 
-// Crowd plays shoppers and operators who do everything that the APIs allow,
-// until its context ends. Nothing that the engine answers surprises it except
-// a broken promise.
+// Crowd runs shoppers and operators that do everything that the APIs allow,
+// until its context ends. It accepts every answer except a broken promise.
 type Crowd struct {
 	*Book
-	// Rebuildable is a product that the operator also recovers; 0 for none.
+	// Rebuildable is a product that the operator may also recover; 0 for none.
 	Rebuildable uint32
-	// Spared are products that the crowd leaves to the test.
+	// Spared are products that only the test uses.
 	Spared []uint32
-	// PauseWithin is how long after its answer a pause may be sold past elsewhere:
-	// not at all, unless instances have two ledgers.
+	// PauseWithin is how long other instances may still sell after the answer to
+	// a pause. It is 0, unless instances have two ledgers.
 	PauseWithin time.Duration
 
 	pausing sync.Map // product ► *sync.Mutex
 }
 
-// Run plays as many doors of shoppers, and the operators.
+// Run runs that many doors of shoppers, and the operators.
 func (c *Crowd) Run(ctx context.Context, doors int, seed uint64) {
 	var group sync.WaitGroup
-	ids := slices.Sorted(maps.Keys(c.Products)) // in one order, for the seed's sake
+	ids := slices.Sorted(maps.Keys(c.Products)) // in a fixed order, so that a seed repeats
 	ids = slices.DeleteFunc(ids, func(id uint32) bool { return slices.Contains(c.Spared, id) })
 	for n := range doors {
 		group.Go(func() {
@@ -84,7 +83,8 @@ func (d *door) run(ctx context.Context) {
 	}
 }
 
-// customer picks whose turn it is. Those who have had theirs make room.
+// customer picks the next customer. A new one replaces a customer that has done
+// all its steps.
 func (d *door) customer() *customer {
 	if len(d.customers) < customersPerDoor {
 		d.customers = append(d.customers, &customer{buyer: d.NewBuyer()})
@@ -105,7 +105,7 @@ func (d *door) step(ctx context.Context, who *customer) error {
 	}
 	claim := who.claims[d.rng.IntN(len(who.claims))]
 	if d.OrderNo(claim) == "" || dice < 55 {
-		return d.Send(ctx, claim) // again: an answer was lost, or just so
+		return d.Send(ctx, claim) // repeat it, as after a lost answer
 	}
 	order, err := d.Read(ctx, claim)
 	switch {
@@ -130,8 +130,8 @@ func (d *door) ask(ctx context.Context, who *customer) error {
 	return d.Send(ctx, claim)
 }
 
-// payAnyhow sends money for an order, whatever its state: exact or wrong, told
-// once or several times, once or a second time under another trade.
+// payAnyhow pays an order in any state: with the exact or a wrong amount, with
+// one or several callbacks, under one or two trades.
 func (d *door) payAnyhow(ctx context.Context, order api.Order) error {
 	amount := order.AmountCents
 	if d.rng.IntN(6) == 0 {
@@ -148,7 +148,7 @@ func (d *door) payAnyhow(ctx context.Context, order api.Order) error {
 	return err
 }
 
-// operatorPlay is an operator who cannot leave the sales alone.
+// operatorPlay is an operator that changes sales all the time.
 type operatorPlay struct {
 	*Crowd
 	rng      *rand.Rand
@@ -210,14 +210,14 @@ func (o *operatorPlay) repeatChange(ctx context.Context) error {
 	return o.SendChange(ctx, c)
 }
 
-// pauseAndResume pauses a sale: once that is answered, nothing more is sold. There
-// is one exception. If the store is away from the instance that was asked, it tells
-// the ledger alone. An instance that still reaches the store then sells on from
-// there, until it hears of the pause (protocol 8).
+// pauseAndResume pauses a sale and checks that nothing is sold after the
+// answer. There is one exception: if the asked instance cannot reach the store,
+// only the ledger gets the pause. An instance that still reaches the store then
+// sells from there until it gets the pause (protocol 8).
 func (o *operatorPlay) pauseAndResume(ctx context.Context, product uint32) error {
 	one, _ := o.pausing.LoadOrStore(product, new(sync.Mutex))
 	if !one.(*sync.Mutex).TryLock() {
-		return nil // another would resume it in between
+		return nil // another operator would resume it in between
 	}
 	defer one.(*sync.Mutex).Unlock()
 	inStore, err := o.Operator().PauseWhere(ctx, product)

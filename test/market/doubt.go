@@ -7,32 +7,32 @@ import (
 	"seckill"
 )
 
-// FlagLife is how long a sold-out flag stands (I7), and so how long an instance
-// may refuse a buyer to whom another has just sold a unit that came back after
-// the flag was raised: as long as neither the return nor the sale has reached
-// it. That is some milliseconds, and this at most.
+// FlagLife is the lifetime of a sold-out flag (I7). For so long an instance may
+// refuse a buyer that has just bought a returned unit at another instance:
+// until it hears of the return or the sale. That takes some milliseconds, and
+// FlagLife at most.
 const FlagLife = time.Second
 
-// doubt is a while in which a product's ledger may not know all that it said,
-// or sell what it had promised.
+// doubt is a period in which a product's ledger may have forgotten its answers,
+// or may sell promised units again.
 type doubt struct {
 	from, to time.Time // to is zero as long as it lasts
-	lost     bool      // and not only rebuilt
+	lost     bool      // the ledger lost data; false for a rebuild without a loss
 }
 
-// meets reports whether the doubt has a moment in common with a while.
+// meets reports whether the doubt overlaps the period.
 func (d doubt) meets(from, to time.Time) bool {
 	return !d.from.After(to) && (d.to.IsZero() || !d.to.Before(from))
 }
 
 // Rebuild begins a doubt about products whose epoch is about to change without
-// a loss, by a rebuild or a takeover. Promises that the store does not have by then may be refused, and
-// their keys with them.
+// a loss, by a rebuild or a takeover. A promise that the store does not have by
+// then may be refused, and its key too.
 func (b *Book) Rebuild(products ...uint32) { b.begin(false, products) }
 
-// Lose begins a doubt about products whose ledger is about to lose something.
-// Until that is noticed a count may find it, and until it is mended a promise
-// may be nowhere for a moment.
+// Lose begins a doubt about products whose ledger is about to lose data. A
+// reconciliation may report the loss before the engine detects it. Until the
+// ledger is rebuilt, a promised order may be missing for a moment.
 func (b *Book) Lose(products ...uint32) { b.begin(true, products) }
 
 func (b *Book) begin(lost bool, products []uint32) {
@@ -47,10 +47,10 @@ func (b *Book) begin(lost bool, products []uint32) {
 	}
 }
 
-// Away notes that the ledger of products is about to be away, so that the store
-// may take them over without it. A call that nobody heard the answer of may have
-// reserved there: its order is decided when it turns up, after the store has sold
-// what it had (protocol 5).
+// Away records that the ledger of products is about to be down, so that the
+// store may take them over without it. A call without an answer may have
+// reserved in the ledger. Its order is decided when the entry is found, after
+// the store has sold its stock (protocol 5).
 func (b *Book) Away(products ...uint32) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -59,7 +59,7 @@ func (b *Book) Away(products ...uint32) {
 	}
 }
 
-// Back notes that all ledgers are there again.
+// Back records that all ledgers are up again.
 func (b *Book) Back() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -70,8 +70,8 @@ func (b *Book) Back() {
 	}
 }
 
-// Mended ends all doubts: whoever says so has seen that the store has every
-// promise, and that all ledgers agree with it.
+// Mended ends all doubts. The caller has checked that the store has every
+// promise and that all ledgers agree with the store.
 func (b *Book) Mended() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -82,8 +82,8 @@ func (b *Book) Mended() {
 	}
 }
 
-// Doubted reports whether the product's ledger was in doubt at some moment of a
-// while.
+// Doubted reports whether the product's ledger was in doubt at some moment of
+// the period.
 func (b *Book) Doubted(product uint32, from, to time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -94,8 +94,8 @@ func (b *Book) doubted(product uint32, from, to time.Time) bool {
 	return slices.ContainsFunc(b.doubts[product], func(d doubt) bool { return d.meets(from, to) })
 }
 
-// DoubtedUntil is when the doubt ended that a while met last; zero if it met
-// none, or one that lasts.
+// DoubtedUntil is the end of the last doubt that overlaps the period; zero if
+// there is none or it has not ended.
 func (b *Book) DoubtedUntil(product uint32, from, to time.Time) (until time.Time, met bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,8 +107,8 @@ func (b *Book) DoubtedUntil(product uint32, from, to time.Time) (until time.Time
 	return until, met
 }
 
-// mayMiss reports whether the product's ledger may not have known, in a while,
-// all that it had said.
+// mayMiss reports whether the product's ledger may have forgotten answers in
+// the period.
 func (b *Book) mayMiss(product uint32, from, to time.Time) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -119,21 +119,21 @@ func (b *Book) missing(product uint32, from, to time.Time) bool {
 	return slices.ContainsFunc(b.doubts[product], func(d doubt) bool { return d.lost && d.meets(from, to) })
 }
 
-// knows reports whether a promised key that was repeated at an instant must
-// have found its order, which is kept or not. It may not in two cases. The
-// ledger was losing what it said. Or it was in doubt before the store had the
-// order, and the key, asked again, got another one, or nothing, until the first
-// came to be adopted and was refused. A rebuilt ledger has the keys of all orders of the store, dead ones too, as
-// long as a buyer has no more than ledger.MaxReturned of these: no customer of
-// a crowd stays for so many.
+// knows reports whether a promised key that was repeated at this time must have
+// found its order; kept says whether the store had the order. There are two
+// exceptions. The ledger was losing data. Or it was in doubt before the store
+// had the order: the repeated key then got another order or none, and the first
+// order was later refused adoption. A rebuilt ledger has the keys of all orders
+// in the store, dead ones too, up to ledger.MaxReturned dead orders of a buyer.
+// A customer of a crowd leaves before it has that many.
 func (b *Book) knows(c *Claim, kept bool, called time.Time) bool {
 	now := time.Now()
 	return !b.missing(c.Product, called, now) && (kept || !b.doubted(c.Product, c.asked, now))
 }
 
-// mayFail reports whether a promised order may have failed at an instant for a
-// reason: its ledger was in doubt in between, or away while nobody had heard of
-// the order yet.
+// mayFail reports whether a promised order may have failed at this time for
+// this reason. Either its ledger was in doubt in between, or its ledger was
+// down before the buyer had the order number.
 func (b *Book) mayFail(c *Claim, at time.Time, reason string) bool {
 	switch reason {
 	case seckill.ReasonLost, seckill.ReasonLimit, seckill.ReasonDuplicate:
@@ -144,15 +144,15 @@ func (b *Book) mayFail(c *Claim, at time.Time, reason string) bool {
 	return false
 }
 
-// decidedUnheard reports whether the ledger was away between the first request
-// and an instant at which the buyer had no order number yet. Who repeats the key
-// later is told that number, and reads that the order failed.
+// decidedUnheard reports whether the ledger was down between the first request
+// and this time, at which the buyer had no order number yet. A buyer that
+// repeats the key later gets the number and reads that the order failed.
 func (b *Book) decidedUnheard(c *Claim, at time.Time) bool {
 	return c.since.After(at) && slices.ContainsFunc(b.away[c.Product], func(d doubt) bool { return d.meets(c.asked, at) })
 }
 
-// Discard notes that a promise was parked, and given up by an operator or for
-// its age.
+// Discard records that a promise became a dead letter and was discarded, by an
+// operator or for its age.
 func (b *Book) Discard(c *Claim) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

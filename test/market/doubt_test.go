@@ -8,8 +8,8 @@ import (
 	"seckill/test/engine"
 )
 
-// What excuses a failed promise is a loss, or a rebuild, between the promise and
-// its failure, and a reason that fits.
+// A promise may fail only after a loss or a rebuild between the promise and the
+// failure, and only for a fitting reason.
 func TestVerdict_AcceptedOrderFailsOnlyForAKnownCause(t *testing.T) {
 	start := time.Now()
 	at := func(s int) time.Time { return start.Add(time.Duration(s) * time.Second) }
@@ -25,22 +25,22 @@ func TestVerdict_AcceptedOrderFailsOnlyForAKnownCause(t *testing.T) {
 		asked, failed int
 		no, reason    string
 		may           bool
-		promised      int // 0 when it was asked for
+		promised      int // 0: at the first request
 	}{
-		"before any loss":                        {plain, 1, 9, "A", seckill.ReasonLost, false, 0},
-		"promised before a loss, failed in it":   {plain, 9, 11, "A", seckill.ReasonLost, true, 0},
-		"promised by a ledger that forgot":       {plain, 15, 30, "A", seckill.ReasonLimit, true, 0},
-		"promised before, failed after":          {plain, 5, 30, "A", seckill.ReasonDuplicate, true, 0},
-		"between two losses":                     {plain, 21, 49, "A", seckill.ReasonLost, false, 0},
-		"in a loss that lasts":                   {plain, 60, 70, "A", seckill.ReasonLost, true, 0},
-		"for no reason":                          {plain, 9, 11, "A", "", false, 0},
-		"for another reason":                     {plain, 9, 11, "A", seckill.ReasonDead, false, 0},
-		"discarded by nobody":                    {plain, 9, 11, "A", seckill.ReasonDiscarded, false, 0},
-		"discarded":                              {plain, 1, 2, "given up", seckill.ReasonDiscarded, true, 0},
-		"a key of a product without a loss":      {other, 1, 60, "A", seckill.ReasonDuplicate, false, 0},
-		"failed unheard, its ledger away":        {other, 9, 21, "A", seckill.ReasonLost, true, 30},
-		"failed unheard, its ledger away before": {other, 21, 22, "A", seckill.ReasonLost, false, 30},
-		"failed when promised, its ledger away":  {other, 9, 21, "A", seckill.ReasonLost, false, 20},
+		"before any loss":                                         {plain, 1, 9, "A", seckill.ReasonLost, false, 0},
+		"promised before a loss, failed in it":                    {plain, 9, 11, "A", seckill.ReasonLost, true, 0},
+		"promised during a loss":                                  {plain, 15, 30, "A", seckill.ReasonLimit, true, 0},
+		"promised before, failed after":                           {plain, 5, 30, "A", seckill.ReasonDuplicate, true, 0},
+		"between two losses":                                      {plain, 21, 49, "A", seckill.ReasonLost, false, 0},
+		"in a loss that has not ended":                            {plain, 60, 70, "A", seckill.ReasonLost, true, 0},
+		"without a reason":                                        {plain, 9, 11, "A", "", false, 0},
+		"for another reason":                                      {plain, 9, 11, "A", seckill.ReasonDead, false, 0},
+		"discarded, but not in the book":                          {plain, 9, 11, "A", seckill.ReasonDiscarded, false, 0},
+		"discarded":                                               {plain, 1, 2, "given up", seckill.ReasonDiscarded, true, 0},
+		"a key of a product without a loss":                       {other, 1, 60, "A", seckill.ReasonDuplicate, false, 0},
+		"failed before its number was known, ledger down":         {other, 9, 21, "A", seckill.ReasonLost, true, 30},
+		"failed before its number was known, ledger down earlier": {other, 21, 22, "A", seckill.ReasonLost, false, 30},
+		"failed after its number was known, ledger down":          {other, 9, 21, "A", seckill.ReasonLost, false, 20},
 	} {
 		t.Run(name, func(t *testing.T) {
 			claim := &Claim{Product: c.product, No: c.no, asked: at(c.asked), since: at(max(c.asked, c.promised))}
@@ -51,8 +51,8 @@ func TestVerdict_AcceptedOrderFailsOnlyForAKnownCause(t *testing.T) {
 	}
 }
 
-// A key finds its order, unless its ledger is losing it, or lost it before the
-// store had it.
+// A key finds its order, unless the ledger is losing the order, or lost it
+// before the store had it.
 func TestVerdict_AcceptedKeyIsMissingOnlyAfterAnUnknownAnswer(t *testing.T) {
 	now := time.Now()
 	ago := func(s int) time.Time { return now.Add(-time.Duration(s) * time.Second) }

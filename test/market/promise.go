@@ -11,17 +11,18 @@ import (
 	"seckill/test/engine"
 )
 
-// readers is how many requests of a check are under way at once.
+// readers is the number of concurrent requests of a check.
 const readers = 8
 
-// perClaim is what a pass over all claims may take for each, on a busy machine.
+// perClaim is the time that a pass over all claims may take for each claim, on
+// a busy machine.
 const perClaim = 10 * time.Millisecond
 
-// Check shows the promises of an engine at rest from the outside, stops it
-// gracefully and shows them again in its files.
+// Check checks the promises of an engine at rest over HTTP, stops the engine
+// and checks them again in its tables.
 func (b *Book) Check() {
 	b.T.Helper()
-	b.Mended() // as the following shows
+	b.Mended() // the following checks confirm it
 	b.checkOrders()
 	b.CheckKeys()
 	b.checkMoney()
@@ -70,8 +71,9 @@ func (b *Book) promised() []*Claim {
 	return claims
 }
 
-// checkOrders: every 202 ever answered is an order row, or a failure that its
-// buyer can read (I4); no buyer has more live units than the limit (I3).
+// checkOrders checks that every 202 became an order row, or a failure that its
+// buyer can read (I4), and that no buyer has more live units than the limit
+// (I3).
 func (b *Book) checkOrders() {
 	b.T.Helper()
 	type owner struct {
@@ -83,7 +85,7 @@ func (b *Book) checkOrders() {
 	b.Each(func(ctx context.Context, c *Claim) {
 		order, err := b.Read(ctx, c)
 		for err != nil && (!engine.Answered(err) || Temporary(err)) && Pause(ctx, 20*time.Millisecond) {
-			order, err = b.Read(ctx, c) // a busy machine answers late, which is busy
+			order, err = b.Read(ctx, c) // a late answer on a busy machine is busy
 		}
 		mu.Lock()
 		defer mu.Unlock()
@@ -108,8 +110,8 @@ func (b *Book) checkOrders() {
 	})
 }
 
-// CheckKeys repeats every claim that has a key: it must find its order, also a
-// dead one. Busy says neither yes nor no.
+// CheckKeys repeats every claim that has a key. Each must find its order, also
+// a dead one. A busy answer decides nothing.
 func (b *Book) CheckKeys() {
 	b.T.Helper()
 	b.Each(func(ctx context.Context, c *Claim) {
@@ -133,8 +135,8 @@ func (b *Book) mustFind(c *Claim) bool {
 	return b.knows(c, c.kept, time.Now())
 }
 
-// checkMoney: every callback, however often delivered, is recorded once; one
-// exact payment pays an order, and all other money is refunded once (I8).
+// checkMoney checks that every payment is recorded once, that one exact payment
+// pays an order, and that all other money is refunded once (I8).
 func (b *Book) checkMoney() {
 	b.T.Helper()
 	trades := make(map[string]map[string]int64) // cents by order and trade
@@ -160,7 +162,8 @@ func (b *Book) checkMoney() {
 	group.Wait()
 }
 
-// settledMoney is the money of an order as soon as all refunds are made.
+// settledMoney waits until all refunds of an order are made, and returns its
+// payments.
 func (b *Book) settledMoney(no string) []api.Payment {
 	ctx, cancel := context.WithTimeout(b.T.Context(), SettleWithin)
 	defer cancel()
@@ -224,8 +227,8 @@ func (b *Book) checkOrderMoney(no string, told map[string]int64, rows []api.Paym
 	}
 }
 
-// checkFigures: I1, I2 and I5 from the stats, and all of I1 to I8 once more by
-// the engine's own reconciliation.
+// checkFigures checks I1, I2 and I5 in the stats, and I1 to I8 by the engine's
+// own reconciliation.
 func (b *Book) checkFigures() {
 	b.T.Helper()
 	for id := range b.Products {
@@ -255,8 +258,7 @@ func (b *Book) CheckReport(id uint32) {
 	}
 }
 
-// codeIn reports whether a refusal has one of the codes that are no
-// surprise where it came.
+// codeIn reports whether a refusal has one of the codes.
 func codeIn(err error, codes ...seckill.Code) bool {
 	got := engine.CodeOf(err)
 	for _, code := range codes {

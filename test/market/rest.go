@@ -12,8 +12,8 @@ import (
 	"seckill/test/engine"
 )
 
-// Settle brings the engine to rest: everything that has no certain answer yet
-// is asked again, politely, until it has one.
+// Settle brings the engine to rest: it repeats every request without a certain
+// answer until it has one.
 func (b *Book) Settle() {
 	b.T.Helper()
 	for id := range b.Products {
@@ -67,8 +67,9 @@ func (b *Book) settleClaims() {
 	group.Wait()
 }
 
-// settleStock sends every change of stock again: the answer is what became of
-// it. offered must be the initial stock and all changes that stand.
+// settleStock sends every change of stock again, and the answer shows its
+// result. The offered units must be the initial stock plus all changes that
+// succeeded.
 func (b *Book) settleStock() {
 	b.T.Helper()
 	offered := make(map[uint32]int64)
@@ -99,9 +100,9 @@ func (b *Book) settleStock() {
 	}
 }
 
-// SellOut has everybody pay what is pending, and new buyers come, buy one unit
-// and pay it, until the whole stock of every product is paid for: nothing is
-// left that cannot be sold.
+// SellOut pays all pending orders, and lets new buyers buy and pay one unit
+// each until the whole stock of every product is paid. This shows that every
+// unit can be sold.
 func (b *Book) SellOut() {
 	b.T.Helper()
 	var sales sync.WaitGroup
@@ -109,7 +110,7 @@ func (b *Book) SellOut() {
 		sales.Go(func() {
 			b.payAllPending(id)
 			if !product.EndsAt.IsZero() && time.Now().After(product.EndsAt) {
-				return // a unit that came back since cannot be sold
+				return // a unit was returned in the meantime and cannot be sold
 			}
 			for !b.soldOut(id) && !b.T.Failed() {
 				b.sellSome(id)
@@ -120,8 +121,8 @@ func (b *Book) SellOut() {
 }
 
 // payAllPending waits until the queue is empty and pays every order of the
-// product that can be paid. It asks the operator for them: of what a long
-// campaign was promised, most is over.
+// product that can be paid. It lists them by the operator API, because after a
+// long campaign most promised orders are final.
 func (b *Book) payAllPending(product uint32) {
 	ctx, cancel := context.WithTimeout(b.T.Context(), SettleWithin+time.Duration(len(b.promised()))*perClaim)
 	defer cancel()
@@ -129,8 +130,8 @@ func (b *Book) payAllPending(product uint32) {
 	for calm := 0; ; {
 		pending, err := b.Operator().Orders(ctx, filter)
 		figures, failed := b.Operator().Stats(ctx, product)
-		// An order on its way can escape one look, in which the store is read before
-		// it and the queue after; the next one finds it.
+		// One look can miss an order that moves from the queue to the store between
+		// the two reads. The next look finds it.
 		if calm++; err != nil || failed != nil || len(pending) > 0 || figures.Queue.Depth > 0 || figures.Store.Pending > 0 {
 			calm = 0
 		}
@@ -149,7 +150,7 @@ func (b *Book) payAllPending(product uint32) {
 	}
 }
 
-// sellSome lets a few buyers try once each, and those who got an order pay.
+// sellSome lets a few buyers try once each, and pays their orders.
 func (b *Book) sellSome(product uint32) {
 	ctx, cancel := context.WithTimeout(b.T.Context(), SettleWithin)
 	defer cancel()
@@ -173,7 +174,7 @@ func (b *Book) sellSome(product uint32) {
 }
 
 // payWhenPending waits until a promised order has left the queue, and pays it
-// if it can be paid.
+// if it is pending.
 func (b *Book) payWhenPending(ctx context.Context, c *Claim) {
 	order, err := b.Read(ctx, c)
 	for err != nil || order.Status == "queued" {
@@ -191,8 +192,8 @@ func (b *Book) payWhenPending(ctx context.Context, c *Claim) {
 	}
 }
 
-// soldOut waits until nothing of the product moves, as long as nothing can be
-// bought, and reports whether all of it is paid.
+// soldOut waits until no order of the product is open, as long as no unit can
+// be bought. It reports whether the whole stock is paid.
 func (b *Book) soldOut(product uint32) bool {
 	ctx, cancel := context.WithTimeout(b.T.Context(), SettleWithin)
 	defer cancel()

@@ -13,8 +13,8 @@ import (
 	"seckill/test/engine"
 )
 
-// OpenStore opens the store's file of an engine: to be read, unless it does not
-// run.
+// OpenStore opens the SQLite file of an engine, read-only while the engine
+// runs.
 func OpenStore(t testing.TB, e *engine.Engine) *sql.DB {
 	t.Helper()
 	db, err := sql.Open("sqlite", "file:"+filepath.Join(e.DataDir, "seckill.db"))
@@ -24,11 +24,11 @@ func OpenStore(t testing.TB, e *engine.Engine) *sql.DB {
 	return db
 }
 
-// noRows is a rule of the tables, as a query for what breaks it.
+// noRows is a rule of the tables, as a query that returns the violations.
 type noRows struct{ promise, query string }
 
-// tableRules hold at every instant at which no transaction is open. They are
-// written from the promises and not from the engine's own checks.
+// tableRules hold whenever no transaction is open. They come from the promises
+// and not from the engine's own checks.
 var tableRules = []noRows{
 	{"I1: offered = stock + live units", `
 		SELECT p.id, p.offered, p.stock FROM tb_seckill_product p
@@ -78,8 +78,9 @@ func (b *Book) openTables() *sql.DB {
 	return OpenStore(b.T, b.engines[0])
 }
 
-// hearReleases waits until every owed release was heard. Of an order that the
-// ledger never had no figure tells that one is owed still.
+// hearReleases waits until the ledger has confirmed every release. No metric
+// shows an owed release of an order that the ledger never had, so it reads the
+// table.
 func (b *Book) hearReleases() {
 	b.T.Helper()
 	db := b.openTables()
@@ -91,8 +92,8 @@ func (b *Book) hearReleases() {
 	})
 }
 
-// checkTables applies the rules to the tables of engines that have stopped, and
-// finds every promised order in it.
+// checkTables applies the rules to the tables of stopped engines, and looks for
+// every promised order.
 func (b *Book) checkTables() {
 	b.T.Helper()
 	db := b.openTables()
@@ -115,8 +116,8 @@ func (b *Book) checkTables() {
 
 const exactly = "15:04:05.000"
 
-// checkFailures: a promised order failed only if something came in between for
-// which it may, and says so (I4).
+// checkFailures checks that a promised order failed only if mayFail allows it,
+// and that it has a reason (I4).
 func (b *Book) checkFailures(db *sql.DB) {
 	b.T.Helper()
 	rows, err := db.Query(`SELECT order_no, reason, cancel_time FROM tb_seckill_order WHERE status = ?`, int(seckill.OrderFailed))

@@ -15,7 +15,7 @@ import (
 // SettleWithin bounds every wait for the engine to come to rest.
 const SettleWithin = 60 * time.Second
 
-// Pause waits, and reports false when ctx has ended.
+// Pause waits. It returns false if ctx ended.
 func Pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -27,7 +27,8 @@ func Pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Eventually polls until what holds, and fails the test when it does not.
+// Eventually polls until holds returns true. It fails the test after
+// SettleWithin.
 func Eventually(t testing.TB, what string, holds func(ctx context.Context) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), SettleWithin)
@@ -39,9 +40,9 @@ func Eventually(t testing.TB, what string, holds func(ctx context.Context) bool)
 	}
 }
 
-// Crowding is how much longer work takes on a machine on which other tests run: by
-// how many more there are to run than four per core. A test with servers and
-// instances has about as many of its own.
+// Crowding is the factor by which work is slower because other tests run: the
+// load divided by four threads per core, and at least 1. A test with servers and
+// instances has about four threads per core itself.
 func Crowding(t testing.TB) float64 {
 	t.Helper()
 	text, err := os.ReadFile("/proc/loadavg")
@@ -55,8 +56,8 @@ func Crowding(t testing.TB) float64 {
 	return max(1, load/float64(4*runtime.NumCPU()))
 }
 
-// UntilAnswered repeats a request until it gets an answer that is not busy:
-// what a polite client does. It returns that answer.
+// UntilAnswered repeats a request until the answer is not busy, as clients
+// should. It returns that answer.
 func UntilAnswered(t testing.TB, what string, ask func(ctx context.Context) error) error {
 	t.Helper()
 	var err error
@@ -67,7 +68,7 @@ func UntilAnswered(t testing.TB, what string, ask func(ctx context.Context) erro
 	return err
 }
 
-// Temporary reports whether an answer only asks to come again.
+// Temporary reports whether the answer asks the client to retry.
 func Temporary(err error) bool {
 	switch engine.CodeOf(err) {
 	case seckill.CodeBusy, seckill.CodeTooHot, seckill.CodeRateLimited:

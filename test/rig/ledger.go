@@ -12,10 +12,10 @@ import (
 	"seckill/internal/ledger"
 )
 
-// ErrLedger is how a faulty ledger fails.
+// ErrLedger is the error of injected failures.
 var ErrLedger = errors.New("rig: the ledger fails")
 
-// Ledger is a real ledger that fails on demand. Methods go by their names in
+// Ledger is a real ledger that fails on demand. Methods are named as in
 // ledger.Ledger.
 type Ledger struct {
 	mu     sync.Mutex
@@ -37,23 +37,23 @@ func (l *Ledger) set(inner ledger.Ledger) {
 }
 
 // FailBefore makes the next n calls of the method fail before they reach the
-// ledger; n < 0 is without end.
+// ledger; n < 0 means all calls.
 func (l *Ledger) FailBefore(method string, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.before[method] = n
 }
 
-// FailAfter makes the next n calls fail after they were performed: the reply
-// is lost.
+// FailAfter makes the next n calls fail after the ledger performed them, as if
+// the reply were lost.
 func (l *Ledger) FailAfter(method string, n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.after[method] = n
 }
 
-// Block holds every call of the method until open is called, or for as long as
-// its context allows.
+// Block holds every call of the method until open is called or the call's
+// context ends.
 func (l *Ledger) Block(method string) (open func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,21 +67,21 @@ func (l *Ledger) Block(method string) (open func()) {
 	})
 }
 
-// Before has something happen just before the next call of the method.
+// Before runs happen just before the next call of the method.
 func (l *Ledger) Before(method string, happen func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.events[method] = happen
 }
 
-// Lie changes what Read reports.
+// Lie changes the figures that Read returns.
 func (l *Ledger) Lie(change func(*ledger.Figures)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.onRead = change
 }
 
-// Heal ends every fault and lie. Gates stay: open them.
+// Heal ends every fault and lie. It does not open blocked methods.
 func (l *Ledger) Heal() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -157,7 +157,7 @@ func (l *Ledger) Do(ctx context.Context, req ledger.Request) (ledger.Reply, erro
 	return call(l, ctx, "Do", func(in ledger.Ledger) (ledger.Reply, error) { return in.Do(ctx, req) })
 }
 
-// Heartbeat tells what lanes have heard.
+// Heartbeat reports the calls whose replies the lanes have received.
 func (l *Ledger) Heartbeat(ctx context.Context, beats []ledger.Beat) ([]ledger.Outcome, error) {
 	return call(l, ctx, "Heartbeat", func(in ledger.Ledger) ([]ledger.Outcome, error) { return in.Heartbeat(ctx, beats) })
 }
@@ -178,12 +178,12 @@ func (l *Ledger) Close(ctx context.Context, shard ledger.Shard) error {
 	return err
 }
 
-// Instruct keeps an instruction.
+// Instruct stores an instruction.
 func (l *Ledger) Instruct(ctx context.Context, shard ledger.Shard, in seckill.Instruction) (seckill.Instruction, error) {
 	return call(l, ctx, "Instruct", func(inner ledger.Ledger) (seckill.Instruction, error) { return inner.Instruct(ctx, shard, in) })
 }
 
-// Settle forgets an instruction.
+// Settle deletes an instruction.
 func (l *Ledger) Settle(ctx context.Context, shard ledger.Shard, id string) error {
 	_, err := call(l, ctx, "Settle", func(in ledger.Ledger) (bool, error) { return true, in.Settle(ctx, shard, id) })
 	return err
@@ -218,7 +218,7 @@ func (l *Ledger) Audit(ctx context.Context, shard ledger.Shard) (ledger.Audit, e
 	})
 }
 
-// Intact looks for the oldest entry that waits.
+// Intact looks for the oldest waiting entry.
 func (l *Ledger) Intact(ctx context.Context, shard ledger.Shard) (bool, error) {
 	return call(l, ctx, "Intact", func(in ledger.Ledger) (bool, error) { return in.Intact(ctx, shard) })
 }

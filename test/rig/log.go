@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// Log keeps what a part logs. It is an io.Writer for a slog.Handler.
+// Log keeps the log lines of a part. It is an io.Writer for a slog.Handler.
 type Log struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -18,7 +18,7 @@ func (l *Log) Write(line []byte) (int, error) {
 	return l.text.Write(line)
 }
 
-// Count counts the lines that have a text.
+// Count counts the lines that contain a text.
 func (l *Log) Count(text string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,6 +1,6 @@
-// Package rig opens what the stages stand on, the real embedded ledger, queue
-// and store, in a directory of the test's own, with a clock that can be moved
-// and with faults that can be switched on. Tests of the stages build on it.
+// Package rig opens the real embedded ledger, queue and store in a temporary
+// directory, with a clock that can be moved and with faults that can be
+// injected. The tests of the stages (confirm, recovery, reconcile, ...) use it.
 package rig
 
 import (
@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	_ "modernc.org/sqlite" // Exec writes behind the store's back
+	_ "modernc.org/sqlite" // Exec writes to the tables directly
 
 	"seckill"
 	"seckill/internal/ledger"
@@ -29,13 +29,13 @@ import (
 	"seckill/internal/store/storetest"
 )
 
-// Patience is how long Until waits: far beyond what anything here takes.
+// Patience is how long Until waits, far longer than any wait needs.
 const Patience = 20 * time.Second
 
-// Operator makes the changes of tests.
+// Operator is the actor of the changes that tests make.
 var Operator = store.Actor{Name: "operator", Reason: "test"}
 
-// Clock is the real clock, moved.
+// Clock is the real clock plus an offset.
 type Clock struct{ ahead atomic.Int64 }
 
 // Now is the moved time.
@@ -44,7 +44,7 @@ func (c *Clock) Now() time.Time { return time.Now().Add(time.Duration(c.ahead.Lo
 // Advance moves the clock.
 func (c *Clock) Advance(d time.Duration) { c.ahead.Add(int64(d)) }
 
-// Rig is the parts of one instance below its stages.
+// Rig has the parts of one instance that the stages use.
 type Rig struct {
 	Dir       string
 	Time      *Clock            // of the ledger and of the store
@@ -80,7 +80,7 @@ func New(tb testing.TB) *Rig {
 	return r
 }
 
-// draws is randomness that is the same in every run: shard keys decide which
+// draws is a random source with a fixed seed, because shard keys decide which
 // buyers share a shard.
 type draws struct {
 	mu   sync.Mutex
@@ -105,8 +105,8 @@ func (r *Rig) openStore(tb testing.TB, file string) {
 	r.Store = storetest.NewFaulty(s)
 }
 
-// CopyStore copies the store as it is now. What it returns restarts on that
-// copy: all that the store has written since is lost.
+// CopyStore copies the store. The returned function restarts on that copy, so
+// that later writes are lost.
 func (r *Rig) CopyStore(tb testing.TB) (restore func()) {
 	tb.Helper()
 	file := filepath.Join(r.Dir, fmt.Sprintf("copy-%d.db", r.random.Add(1)))
@@ -140,11 +140,11 @@ func (r *Rig) shutdown() error {
 	return r.Embedded.Shutdown(ctx)
 }
 
-// newLifecycle makes what a process remembers of the ledger anew, as a start does.
+// newLifecycle makes a new lifecycle, as a process does at its start.
 func (r *Rig) newLifecycle() { r.On(r.Ledger, r.Queue) }
 
-// On makes the lifecycle and its lanes anew, on another ledger: a server's, where its
-// behaviour is the point. What reads the embedded ledger still does.
+// On makes a new lifecycle with its lanes on another ledger, for tests of a
+// server's behaviour. The Rig's own reads still use the embedded ledger.
 func (r *Rig) On(l ledger.Ledger, q queue.Queue) {
 	r.Queue = q
 	r.Lanes = sale.NewLanes(l, ledger.LaneOptions{CallTimeout: time.Second})
@@ -164,7 +164,8 @@ func (r *Rig) Restart(tb testing.TB) {
 	r.newLifecycle()
 }
 
-// LoseJournal restarts on an empty journal: the ledger has forgotten all.
+// LoseJournal restarts on an empty journal, so that the ledger has lost
+// everything.
 func (r *Rig) LoseJournal(tb testing.TB) {
 	tb.Helper()
 	Must(tb, r.shutdown())
@@ -177,7 +178,7 @@ func (r *Rig) LoseJournal(tb testing.TB) {
 	r.newLifecycle()
 }
 
-// Exec runs a statement on the store's file, behind the store's back.
+// Exec runs a statement on the store's file directly.
 func (r *Rig) Exec(tb testing.TB, query string, args ...any) {
 	tb.Helper()
 	db, err := sql.Open("sqlite", "file:"+r.storeFile+"?_pragma=busy_timeout(5000)")
@@ -207,7 +208,7 @@ func (r *Rig) Product(tb testing.TB, id uint32, stock int64, changes ...func(*se
 	return p
 }
 
-// Open is a product that is preheated.
+// Open creates and preheats a product.
 func (r *Rig) Open(tb testing.TB, id uint32, stock int64, changes ...func(*seckill.Product)) seckill.Product {
 	tb.Helper()
 	r.Product(tb, id, stock, changes...)
@@ -229,11 +230,12 @@ func Strategy(s seckill.Strategy) func(*seckill.Product) {
 	return func(p *seckill.Product) { p.Strategy = s }
 }
 
-// FallBack has the store take a product to create over while its ledger is away.
+// FallBack sets a product to create to be sold by the store while its ledger is
+// down.
 func FallBack(p *seckill.Product) { p.Fallback = seckill.FallbackStore }
 
-// TakeOver has the store sell a product instead of the ledger. There is no other
-// instance that would have to acknowledge it.
+// TakeOver makes the store sell a product instead of the ledger. No other
+// instance has to acknowledge it here.
 func (r *Rig) TakeOver(tb testing.TB, id uint32) seckill.Product {
 	tb.Helper()
 	taken, err := r.Lifecycle.TakeOver(tb.Context(), id, Operator)
@@ -277,7 +279,7 @@ func (r *Rig) Claim(product uint32, buyer string) seckill.Claim {
 	return seckill.Claim{OrderNo: seckill.NewOrderNo(r.Time.Now(), product, r.random.Add(1)), Buyer: buyer, Quantity: 1}
 }
 
-// Reserve has the ledger decide claims, in one step for each home shard, on the
+// Reserve sends claims to the ledger, in one step for each home shard, on the
 // lanes of the lifecycle.
 func (r *Rig) Reserve(tb testing.TB, p seckill.Product, claims ...seckill.Claim) []ledger.Verdict {
 	tb.Helper()
@@ -361,7 +363,8 @@ func (r *Rig) Status(tb testing.TB, no seckill.OrderNo) seckill.OrderStatus {
 	return rows[0].Status
 }
 
-// Depth is how many reservations of a product wait in the queue; 0 sums.
+// Depth is the number of reservations of a product that wait in the queue;
+// product 0 means all products.
 func (r *Rig) Depth(tb testing.TB, product uint32) int64 {
 	tb.Helper()
 	stats, err := r.Queue.Stats(context.Background(), product)
@@ -369,7 +372,7 @@ func (r *Rig) Depth(tb testing.TB, product uint32) int64 {
 	return stats.Reservations
 }
 
-// ConfirmAll drains the queue as a worker would, without its subtleties.
+// ConfirmAll writes all queued orders, as a simple worker.
 func (r *Rig) ConfirmAll(tb testing.TB) {
 	tb.Helper()
 	consumer, err := r.Queue.Consumer(tb.Context(), fmt.Sprintf("rig-%d", r.random.Add(1)))
@@ -384,7 +387,7 @@ func (r *Rig) ConfirmAll(tb testing.TB) {
 	}
 }
 
-// Drain confirms what comes until ctx ends.
+// Drain confirms entries until ctx ends.
 func (r *Rig) Drain(ctx context.Context) error {
 	consumer, err := r.Queue.Consumer(ctx, fmt.Sprintf("rig-%d", r.random.Add(1)))
 	if err != nil {
