@@ -16,23 +16,23 @@ type batcher struct {
 	group   *group
 	sale    *sale.Sale
 	shard   ledger.Shard
-	queue   chan *waiter // bounded: what does not fit is refused at once
+	queue   chan *waiter // bounded: if it is full, claims are refused at once
 	lanes   [lanesPerShard]*ledger.Lane
 	unheard [lanesPerShard]unheard // by lane
 
 	prospect prospect
-	left     atomic.Int64 // free units by the last answer; unknown before the first
+	left     atomic.Int64 // free units in the last reply; unknown before the first
 	breaker  breaker
-	supply   *supply // nil if no unit can come from elsewhere
+	supply   *supply // nil if no other shard can send units
 }
 
-// join queues a claim, unless it cannot be served, the ledger does not answer
-// or the batcher stops. A claim that was queued is answered.
+// join queues a claim. It refuses the claim if it cannot be served, if the ledger does
+// not answer, or if the batcher stops. Every queued claim gets an answer.
 func (b *batcher) join(w *waiter) error {
 	if b.deaf() {
 		return errBusy
 	}
-	if !w.again { // nobody asks a second time whether it can be served
+	if !w.again { // a claim that comes back was checked already
 		if err := b.stage.hopeless(&b.prospect, len(b.queue), b.shard.Group, w.claim.Buyer); err != nil {
 			return err
 		}
@@ -43,16 +43,16 @@ func (b *batcher) join(w *waiter) error {
 		return b.stage.tooHot(TooHotFull)
 	}
 	if b.deaf() {
-		refuseAll(b.queue, errBusy) // its lanes may have looked for the last time
+		refuseAll(b.queue, errBusy) // its lanes may have looked at the queue for the last time
 	}
 	return nil
 }
 
-// deaf reports whether claims would wait for nothing.
+// deaf reports whether claims would wait in vain.
 func (b *batcher) deaf() bool { return b.group.stopped.Load() || b.breaker.open.Load() }
 
-// run sends batches on one lane until the group stops, then answers what
-// still waits: nothing that was taken is left without a word.
+// run sends batches on one lane until the group stops. Then it answers all claims that
+// still wait.
 func (b *batcher) run(lane *ledger.Lane, open *unheard) {
 	defer b.stage.running.Done()
 	batch := make([]*waiter, 0, b.stage.opt.MaxBatch)
@@ -78,16 +78,16 @@ func (b *batcher) run(lane *ledger.Lane, open *unheard) {
 			claims = append(claims, w.claim)
 		}
 		if !b.send(lane, open, batch, claims) {
-			// The ledger may still read the claims: leave them to it.
+			// A call may still read the claims, so it keeps them.
 			claims = make([]seckill.Claim, 0, b.stage.opt.MaxBatch)
 		}
 		clear(batch)
 	}
 }
 
-// send performs one ledger step and answers its claims. It reports whether the
-// claims' slice may be reused. It takes as long as the lane needs to hear the
-// step's outcome, or until the breaker opens; claimants have their own timers.
+// send performs one ledger step and answers its claims. It reports whether the slice
+// of claims may be reused. It blocks until the lane knows the outcome of the step or
+// the breaker opens. Claimants have their own timeouts.
 func (b *batcher) send(lane *ledger.Lane, open *unheard, batch []*waiter, claims []seckill.Claim) bool {
 	terms := b.sale.Terms()
 	asked, empty := time.Now(), b.sale.Empty()
@@ -101,8 +101,8 @@ func (b *batcher) send(lane *ledger.Lane, open *unheard, batch []*waiter, claims
 	if err == nil && len(result.Verdicts) != len(batch) {
 		err = errVerdicts
 	}
-	// Buyers whom the ledger may remember are known here before the call ends, and
-	// before the sold-out flag is raised: the flag spares whom we know.
+	// Remember these buyers before the call ends and before the sold-out flag is set:
+	// the flag exempts remembered buyers.
 	for i, w := range batch {
 		if sale.Unsettled(err) || err == nil && result.Verdicts[i].Code != ledger.VerdictSoldOut {
 			b.stage.opt.Memory.Learn(b.shard.Group, w.claim.Buyer)
@@ -133,21 +133,21 @@ func (b *batcher) send(lane *ledger.Lane, open *unheard, batch []*waiter, claims
 		open.end(nil)
 		b.answer(batch, &result, asked, empty)
 	} else {
-		// The product has a new epoch. Somebody may have been told that this
-		// instance has written all its promises of the old one: it makes no more.
+		// The product has a new epoch. A recovery may already rely on all promises of
+		// the old epoch being known, so no further one may be made.
 		open.end(nil)
 		for _, w := range batch {
 			w.refuse(errBusy)
 		}
 	}
-	// A call that the lane gave up on may still hang and read the claims, even
-	// where asking told its result.
+	// A call that timed out may still hang and read the claims, even if the lane
+	// learned the result by asking.
 	return took < b.stage.callTimeout
 }
 
-// answer tells the claims of a step what the ledger has decided, or has them wait
-// for units or for the journal. The step was asked at an instant, at which the
-// sale was empty, or not.
+// answer answers the claims of a step by the ledger's verdicts. Some claims wait for
+// units or for the journal instead. asked is the start of the step; empty says
+// whether the sale was sold out then.
 func (b *batcher) answer(batch []*waiter, result *ledger.Result, asked time.Time, empty bool) {
 	if result.Free == 0 && b.supply == nil {
 		b.sale.RaiseSoldOut(asked)
@@ -175,16 +175,15 @@ func (b *batcher) answer(batch []*waiter, result *ledger.Result, asked time.Time
 
 var errVerdicts = errors.New("the ledger did not decide every claim")
 
-// provenFor reports whether a claim that its shard could not serve is sold out:
-// by a proof that is young enough still, and that was there before the shard was
-// asked, as empty says of the sale's. A proof that came later says nothing of
-// the claim's key: the last unit may have been sold under it in between, to the
-// same claim sent before.
+// provenFor reports whether a claim that its shard could not serve is sold out (I7). The
+// proof must be young enough and older than the step; empty says so for the sale's
+// proof. A later proof is not enough: the last unit may have gone in between to an
+// earlier request with the same key.
 func (b *batcher) provenFor(w *waiter, empty bool) bool {
 	return empty && b.sale.Empty() || time.Since(w.proven) < proofLife
 }
 
-// fail ends the group: its lanes are finished. The next claim finds the
+// fail ends the group, because its lanes are finished. The next claim gets the
 // present epoch, or busy.
 func (b *batcher) fail(err error) {
 	b.stage.mu.Lock()
@@ -194,8 +193,8 @@ func (b *batcher) fail(err error) {
 	b.stage.opt.Recoverer.RequestRecovery(b.shard.Product, err)
 }
 
-// answerOf turns a verdict into what the claimant is told; stands is how far an order
-// of it is.
+// answerOf converts a verdict to the answer for the claimant. stands is the status of
+// the claim's order.
 func answerOf(v *ledger.Verdict, stands seckill.OrderStatus) (Bought, error) {
 	switch v.Code {
 	case ledger.VerdictAccepted, ledger.VerdictRepeated:

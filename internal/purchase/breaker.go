@@ -11,18 +11,17 @@ import (
 )
 
 const (
-	// silences is how many calls in a row go unanswered before a shard counts as
-	// down: the two of its lanes under load, or a call and the ask after it.
+	// silences is how many calls in a row may stay unanswered until a shard counts
+	// as down: one on each of its two lanes, or a call and the ask after it.
 	silences = 2
-	// maxAskBackoff bounds the pause between the asks of a lane that hears
-	// nothing, and with it how long a ledger has been back before it is noticed.
+	// maxAskBackoff bounds the pause between the asks of a silent lane, and so the
+	// time until a ledger that is back is noticed.
 	maxAskBackoff = 250 * time.Millisecond
 )
 
-// breaker is open while a shard of the ledger does not answer. Then claims are
-// refused at once, those that wait are answered, and the lanes go on asking
-// (protocol 1 has them ask before they write in any case); the first answer
-// that any of them hears closes it.
+// breaker is open while a shard of the ledger does not answer. Then new claims are
+// refused at once, waiting claims are answered, and the lanes keep asking (by protocol
+// 1 they ask before they write anyway). The first answer on any lane closes it.
 type breaker struct {
 	silent atomic.Int32 // calls without answer since the last answer
 	open   atomic.Bool
@@ -31,14 +30,14 @@ type breaker struct {
 	now atomic.Pointer[lease] // its context ends when the breaker opens
 }
 
-// lease is the time between two openings; what waits for the ledger waits no
-// longer than its context.
+// lease is the time until the breaker opens next. Waits for the ledger end with its
+// context.
 type lease struct {
 	ctx context.Context
 	end context.CancelFunc
 }
 
-// heard takes whether a call was answered.
+// heard records whether a call was answered.
 func (b *breaker) heard(answered bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -67,8 +66,7 @@ func (b *batcher) listen(lane *ledger.Lane) {
 	}
 }
 
-// Silent is how many shards of open sales do not answer, as far as this
-// instance has asked.
+// Silent returns the number of shards of open sales that do not answer this instance.
 func (s *Stage) Silent() int {
 	silent := 0
 	for _, g := range s.openGroups() {

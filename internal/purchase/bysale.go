@@ -7,14 +7,14 @@ import (
 	"seckill/internal/sale"
 )
 
-// bySale keeps what sells each sale: the batchers of its ledger, or the till of
-// its store. A purchase reads it without a lock. It is replaced whole, under the
+// bySale maps each sale to its seller: the batchers of the ledger, or the till of the
+// store. Purchases read it without a lock. It is replaced as a whole, under the
 // stage's lock, when a sale begins or ends.
 type bySale[T any] struct {
 	sales atomic.Pointer[map[*sale.Sale]*T]
 }
 
-// of is what sells a sale, or nil.
+// of returns the seller of a sale, or nil.
 func (b *bySale[T]) of(on *sale.Sale) *T { return b.all()[on] }
 
 func (b *bySale[T]) all() map[*sale.Sale]*T {
@@ -24,7 +24,7 @@ func (b *bySale[T]) all() map[*sale.Sale]*T {
 	return nil
 }
 
-// set keeps what sells a sale; nil drops it.
+// set sets the seller of a sale; nil removes it.
 func (b *bySale[T]) set(on *sale.Sale, seller *T) {
 	next := maps.Clone(b.all())
 	if next == nil {

@@ -12,12 +12,11 @@ import (
 )
 
 const (
-	// dualWriters write at once. All batches of a product go to the same one, or
-	// they would lose the optimistic lock to each other.
+	// dualWriters is the number of concurrent writers. All batches of a product go
+	// to the same one; otherwise they would conflict at the optimistic lock.
 	dualWriters = 2
-	// dualQueue bounds the batches that wait for a writer; dualLate is how long
-	// one may have waited and still be worth an attempt: the worker has it in
-	// hand by then.
+	// dualQueue bounds the batches that wait for a writer. dualLate bounds the wait:
+	// after it the worker handles the batch, so an attempt is not worth it.
 	dualQueue = 64
 	dualLate  = 500 * time.Millisecond
 	// dualTimeout bounds one attempt, dualClaims its size.
@@ -25,49 +24,47 @@ const (
 	dualClaims  = 500
 )
 
-// Confirmer makes orders of claims.
+// Confirmer writes orders for claims.
 type Confirmer interface {
 	Confirm(ctx context.Context, req store.ConfirmRequest) ([]store.ConfirmOutcome, error)
 }
 
-// DualWriteResult is what became of an immediate attempt to write a batch.
+// DualWriteResult is the result of an immediate attempt to write a batch.
 type DualWriteResult string
 
-// The results; after all but the first the batch is left to the worker.
+// The results. After all but the first, the worker writes the batch.
 const (
 	DualWriteConfirmed DualWriteResult = "confirmed"
-	DualWriteFailed    DualWriteResult = "failed" // the store did not take it, or its epoch is over
+	DualWriteFailed    DualWriteResult = "failed" // the store failed, or the epoch is over
 	DualWriteLate      DualWriteResult = "late"   // it waited too long for a writer
-	DualWriteFull      DualWriteResult = "full"   // too many waited before it
+	DualWriteFull      DualWriteResult = "full"   // too many batches waited
 )
 
-// DualWriteResults lists all of them.
+// DualWriteResults lists all results.
 var DualWriteResults = []DualWriteResult{DualWriteConfirmed, DualWriteFailed, DualWriteLate, DualWriteFull}
 
-// dualWriter tries, once and in the background, to write what the ledger has
-// accepted of dualwrite products. While the store keeps up, a row follows its
-// answer within milliseconds. The batch's entry stays in the outbox and the worker comes to
-// it all the same, so nothing is lost with what is left out here.
+// dualWriter tries once, in the background, to write the accepted claims of dualwrite
+// products. While the store keeps up, the row follows the answer within milliseconds.
+// The entry stays in the outbox for the worker, so skipping an attempt loses nothing.
 //
-// It cannot sell twice, because it is the worker's own transaction, with the
-// items of the entry as the ledger wrote it, and without a witness, for it
-// acknowledges nothing:
+// It cannot sell twice. It runs the worker's transaction with the items of the entry
+// as the ledger wrote it. It passes no witness, because it acknowledges nothing.
 //
-//   - The worker finds the order's row and calls it a replay; or the worker was
-//     first, and this attempt is the replay. The order number is unique.
-//   - An attempt that comes after a recovery is of an older epoch and writes
-//     nothing; one that comes before it is in the recovery's snapshot. The two
-//     are told apart by the compare-and-set of the product's version. A ledger
-//     ahead of its store is ErrEpoch, and writes nothing either.
-//   - A claim that the worker parked loses its letter to the row; one whose
-//     letter was discarded has a failed row, which is never revived.
-//   - An order that was written here, cancelled and released before the worker
-//     saw its entry: the replay of a dead row owes the release again, and the
-//     ledger finds that it holds nothing any more (protocol 4).
-//   - A claim that fails, over the limit or as a duplicate, is told by whoever
-//     wrote its row, here or the worker.
-//   - Too little stock is ErrShort and writes nothing; the worker will meet the
-//     same and has the product recovered.
+//   - If the worker finds the order's row, that is a replay. If the worker was
+//     first, this attempt is the replay. The order number is unique.
+//   - An attempt after a recovery has an older epoch and writes nothing. An
+//     attempt before it is in the recovery's snapshot. The compare-and-set of the
+//     product's version decides between the two. If the ledger is ahead of its
+//     store, ErrEpoch also writes nothing.
+//   - If the worker parked the claim, the row replaces the letter. If the letter
+//     was discarded, there is a failed row, which is never revived.
+//   - If the order was cancelled and released before the worker saw its entry, the
+//     replay of the dead row requests the release again. The ledger then holds
+//     nothing for it (protocol 4).
+//   - If a claim fails, over the limit or as a duplicate, the one that wrote its row
+//     reports it: this attempt or the worker.
+//   - If there is too little stock, ErrShort writes nothing. The worker gets the
+//     same error and requests a recovery.
 type dualWriter struct {
 	stage *Stage
 	queue chan attempt
@@ -90,13 +87,13 @@ func (s *Stage) startDualWriters() {
 	}
 }
 
-// promised takes what one ledger step accepted to who remembers it, and to who
-// writes it at once: before anybody is answered, so that no answer is
-// forgotten. They get a copy, for the claims are the batcher's.
+// promised passes the accepted claims of a step to Promises and to the dual writer. It
+// does so before any buyer is answered, so that no promise is forgotten. They get a
+// copy, because the batcher reuses the claims.
 func (b *batcher) promised(step *ledger.Reserve, verdicts []ledger.Verdict, terms *seckill.Product) {
 	var writer *dualWriter
 	if terms.Strategy == seckill.StrategyDualWrite {
-		writer = b.stage.dual[b.shard.Product%dualWriters] // its group was started after the writers
+		writer = b.stage.dual[b.shard.Product%dualWriters] // startGroup started the writers first
 	}
 	if writer == nil && b.stage.opt.Promises == nil {
 		return
@@ -136,10 +133,10 @@ func (d *dualWriter) offer(items []store.Item) {
 	}
 }
 
-// run writes until the stage is closed; what waits then is the worker's.
+// run writes until the stage is closed. The worker writes the batches that still wait.
 func (d *dualWriter) run() {
 	defer d.stage.running.Done()
-	var next attempt // of another product than the ones before it
+	var next attempt // a batch of another product than the ones before it
 	for {
 		if next.items == nil {
 			select {
@@ -152,8 +149,8 @@ func (d *dualWriter) run() {
 	}
 }
 
-// write writes a batch, together with those behind it that are of the same
-// product, and returns the first that is not.
+// write writes a batch together with the following batches of the same product. It
+// returns the first batch of another product.
 func (d *dualWriter) write(first attempt) (next attempt) {
 	var items []store.Item
 	batches := 0
@@ -182,7 +179,7 @@ func (d *dualWriter) write(first attempt) (next attempt) {
 	return next
 }
 
-// waiting is a batch that waits, if any.
+// waiting returns a waiting batch, if any.
 func (d *dualWriter) waiting() attempt {
 	select {
 	case a := <-d.queue:

@@ -6,28 +6,28 @@ import (
 	"seckill"
 )
 
-// Journal has promises on disk before they are answered, so that they outlive
+// Journal writes promises to disk before they are answered. So they survive the loss of
 // the ledger and this process together.
 type Journal interface {
-	// Ready reports whether a promise that is made now can be kept. If not, claims
-	// are busy before the ledger is asked.
+	// Ready reports whether a promise made now can be written. If not, claims get
+	// busy before the ledger is asked.
 	Ready() bool
-	// Sync calls done once, when everything that was remembered before is on disk,
-	// or cannot be written. It does not block.
+	// Sync calls done once: when everything remembered so far is on disk, or
+	// cannot be written. It does not block.
 	Sync(done func(error))
 }
 
-// answerSynced answers accepted claims when the journal has them. The lane does
-// not wait: it sends its next batch meanwhile. If the journal cannot be written,
-// the buyers are told busy. The ledger has their orders, the instance remembers
-// them, and a repeated claim finds its order as soon as the disk is well.
+// answerSynced answers accepted claims after the journal's sync. The lane does not
+// wait; it sends its next batch. If the journal fails, the buyers get busy. The ledger
+// has their orders and the instance remembers them. A repeated claim finds its order
+// once the disk works again.
 func (s *Stage) answerSynced(first *waiter) {
-	s.running.Add(1) // the lane runs: Close still waits
+	s.running.Add(1) // the lane still runs, so Close will wait
 	s.opt.Journal.Sync(func(err error) {
 		defer s.running.Done()
 		for w := first; w != nil; {
 			next := w.next
-			w.next = nil // before the answer: its claimant may reuse it
+			w.next = nil // before the answer: the claimant may reuse w
 			if err != nil {
 				w.refuse(errBusy)
 			} else {
@@ -38,9 +38,9 @@ func (s *Stage) answerSynced(first *waiter) {
 	})
 }
 
-// synced waits until the journal has everything that was remembered so far. It
-// is for a promise that was found again by its key: its first answer may have
-// been busy because the journal failed.
+// synced waits until the journal has everything that was remembered so far. It serves
+// a promise that was found by its key: its first answer may have been busy because the
+// journal failed.
 func (s *Stage) synced(deadline time.Time) error {
 	if s.opt.Journal == nil {
 		return nil

@@ -2,11 +2,10 @@ package purchase
 
 import "time"
 
-// gather takes what waits in a line behind w, as much as the batch has room
-// for. A claim whose claimant has given up is dropped here: it would only buy
-// for nobody. One that has less time left than a step takes is about to be
-// such, and is told tooLate instead, as long as somebody waits behind it: the
-// last in a line goes in any case, so that there is always a next step.
+// gather takes claims that wait behind w, up to the size of the batch. It drops claims
+// whose claimant has given up: they would buy for nobody. A claim with less time left
+// than a step takes gets tooLate, unless it is the last in the line. The last one always
+// goes, so that there is a next step.
 func gather(line <-chan *waiter, batch []*waiter, w *waiter, step int64, tooLate func() error) []*waiter {
 	now := time.Now()
 	for {
@@ -28,7 +27,7 @@ func gather(line <-chan *waiter, batch []*waiter, w *waiter, step int64, tooLate
 	}
 }
 
-// refuseAll answers all that wait in a line.
+// refuseAll refuses all claims in a line.
 func refuseAll(line <-chan *waiter, refusal error) {
 	for {
 		select {

@@ -10,32 +10,32 @@ import (
 	"seckill/internal/sale"
 )
 
-// Options are the bounds of the stage, and the parts that it uses.
+// Options are the bounds and dependencies of the stage.
 type Options struct {
-	QueueSize int           // claims that may wait per shard
+	QueueSize int           // waiting claims per shard
 	MaxBatch  int           // claims in one ledger step
-	Timeout   time.Duration // from a claim's arrival to its answer
+	Timeout   time.Duration // from the arrival of a claim to its answer
 	Lane      ledger.LaneOptions
-	// Mover brings units to a shard that has none, for products of several.
+	// Mover brings units to an empty shard, for products with several shards.
 	Mover  *transfer.Mover
 	Random func() uint64 // for order numbers
-	// Memory knows the buyers who may have an order. The stage adds to it, and
-	// lets such a buyer wait although all units seem to be sold: the claim may
-	// need none. nil is a memory of the stage's own.
+	// Memory knows the buyers who may have an order. The stage adds buyers to it. It
+	// lets such a buyer wait although all units seem sold, because a repeated claim
+	// needs no unit. nil makes a memory of the stage's own.
 	Memory *sale.Memory
-	// SharedStore says that other instances sell from the store too. The sold-out
-	// flag of such a product then holds back no proven buyer, so nobody is learned.
+	// SharedStore: other instances sell from the store too. The sold-out flag then
+	// lets every verified buyer of such a product pass, so none is remembered.
 	SharedStore bool
 
-	// DirectSeller sells from the store; nil without one. ExpireAfter is the
-	// time to pay of what it sells.
+	// DirectSeller sells from the store; nil without one. ExpireAfter is the time
+	// to pay for its orders.
 	DirectSeller DirectSeller
 	ExpireAfter  time.Duration
-	// Store takes the immediate attempts of dualwrite products, with the same
-	// time to pay; nil for none.
+	// Store writes the immediate attempts of dualwrite products, with the same time
+	// to pay; nil for none.
 	Store Confirmer
-	// Promises keeps what the ledger has promised until the store has it; nil for
-	// none. Journal has it on disk before the buyer is answered; nil for none.
+	// Promises keeps the ledger's promises until the store has them; nil for none.
+	// Journal writes them to disk before the buyer is answered; nil for none.
 	Promises Promises
 	Journal  Journal
 
@@ -47,40 +47,40 @@ type Options struct {
 
 // Promises remembers accepted orders.
 type Promises interface {
-	// Remember keeps the claims of an entry until the store has their orders. The
-	// entry is given away.
+	// Remember keeps the claims of an entry until the store has their orders. It
+	// takes ownership of the entry.
 	Remember(entry seckill.Entry)
 }
 
 // Recoverer rebuilds the ledger of a product.
 type Recoverer interface {
-	// RequestRecovery asks for a product whose ledger is lost, closed or of another
-	// epoch. It returns at once.
+	// RequestRecovery requests a recovery of a product whose ledger is lost, closed
+	// or of another epoch. It returns at once.
 	RequestRecovery(product uint32, cause error)
 }
 
-// Reports counts and logs what the stage could not do. No method blocks.
+// Reports counts and logs failures of the stage. No method blocks.
 type Reports interface {
-	// TooHot counts a claim that the line did not take, or not serve.
+	// TooHot counts a claim that was refused as too_hot.
 	TooHot(why TooHot)
 	// DualWrite counts a batch of a dualwrite product.
 	DualWrite(result DualWriteResult)
-	// NotKept names promises that a dualwrite attempt has written as failed orders.
+	// NotKept reports promises that a dualwrite attempt has written as failed orders.
 	NotKept(product uint32, failed []recovery.FailedPromise)
-	// SellFailed says why the store could not decide a batch.
+	// SellFailed reports why the store could not decide a batch.
 	SellFailed(product uint32, err error)
 }
 
-// Figures measure the steps of the stage; a nil one measures nothing.
+// Figures measure the stage's steps. nil histograms measure nothing.
 type Figures struct {
 	ReserveClaims, ReserveSeconds Histogram // of the ledger's steps
 	SellClaims, SellSeconds       Histogram // of the store's transactions
 }
 
-// Histogram is what the stage needs of one of Prometheus.
+// Histogram is the part of a Prometheus histogram that the stage uses.
 type Histogram interface{ Observe(float64) }
 
-// nobody stands where nobody listens.
+// nobody is the default of the interfaces in Options: it does nothing.
 type nobody struct{}
 
 func (nobody) RequestRecovery(uint32, error)            {}
@@ -90,7 +90,7 @@ func (nobody) NotKept(uint32, []recovery.FailedPromise) {}
 func (nobody) SellFailed(uint32, error)                 {}
 func (nobody) Observe(float64)                          {}
 
-// filled has somebody to call wherever nil stands for nobody.
+// filled sets nobody for each nil interface.
 func (opt Options) filled() Options {
 	if opt.Memory == nil {
 		opt.Memory = sale.NewMemory()

@@ -7,69 +7,65 @@ import (
 )
 
 const (
-	// inTimeShare, in quarters, is the part of a claim's time within which its
-	// answer must be expected, or the claim is not let in. The last quarter is
-	// for steps that take longer than those before them did.
+	// inTimeShare is the part of a claim's time, in quarters, within which its
+	// answer must be expected. Otherwise it is refused. The last quarter is for
+	// steps that take longer than the steps before.
 	inTimeShare = 3
-	// firstGuess is the part of that time which the first step is taken to last.
+	// firstGuess is the assumed duration of the first step, as a part of that time.
 	firstGuess = 10
-	// stockSlack is how many claims may wait for each free unit: of those ahead
-	// some will be refused by their limit, repeat an earlier claim, or give up.
+	// stockSlack is how many claims may wait per free unit. Some of them will hit
+	// their limit, repeat an earlier claim, or give up.
 	stockSlack = 2
 )
 
-// prospect tells of a line whether a claim that joins it now can be served: in
-// time, and by what is left to sell. One that cannot is too hot at once: it
-// would only make those behind it late, and be answered busy at its deadline,
-// perhaps with an order that nobody knows of. Too hot is not "no": units may
-// come back, and those ahead may not take them.
+// prospect estimates whether a claim that joins a line now can be served: in time, and
+// from the units that are left. If not, it gets too_hot at once. Otherwise it would
+// only delay the claims behind it and get busy at its deadline, perhaps with an order
+// that its buyer does not know of. too_hot is not "no": units may come back.
 //
-// In time. A line is served by its lanes in steps of at most one batch. Who
-// joins behind q others waits until q/batch further steps have begun, of which
-// the lanes begin one every step/lanes, and then for a step of its own:
+// In time. The lanes serve a line in steps of at most one batch. A claim behind q others
+// waits until q/batch further steps have begun, and the lanes begin one every
+// step/lanes. Then it waits for its own step:
 //
 //	step × (1 + (1 + q/batch) / lanes)
 //
-// where step is how long steps took, a moving average in which the last one
-// counts half. So the line's service rate is lanes × batch / step, what it can
-// answer in a second, not what it did: a line that was quiet for an hour has
-// answered little and can do much. A quiet line's steps carry few claims and
-// are short, so that the first of a crowd are let in generously; after two full
-// steps the average is that of full ones. A stall is in the average when its
-// step ends, and halved by every step after that; a ledger that answers nothing
-// at all is the breaker's to notice. Before the first answer a step is taken to
-// last firstGuess of the time.
+// step is the duration of a step, a moving average in which the last step counts
+// half. So lanes × batch / step is the number of claims that the line can answer per
+// second, not the number that it did answer: a line that was quiet for an hour
+// answered few but can answer many. Steps of a quiet line are short, so the first
+// claims of a crowd are admitted generously. After two full steps the average is that
+// of full steps. A stall enters the average when its step ends, and each later step
+// halves it. The breaker handles a ledger that does not answer at all. Before the
+// first answer, firstGuess is used.
 //
-// When the ledger slows down, those whom it let in before may have become late.
-// They are told when it is their turn (gather), and their places in the batch
-// go to others who can still be served.
+// If the ledger slows down, claims that were admitted may have become late. They are
+// refused at their turn (gather), and other claims get their places in the batch.
 //
-// By what is left. More than stockSlack claims for each free unit, as the
-// ledger said in its last answer, are more than it can serve. A claim asks for
-// one unit or more; each counts as one, which errs on the side of letting in.
+// From what is left. More than stockSlack claims per free unit, by the ledger's last
+// answer, are too many. A claim for several units counts as one, which admits too
+// many rather than too few.
 //
-// Whatever the estimates say, as many may wait as all lanes take: one that
-// comes back finds all that it can carry, and a claim that finds the line empty
-// always gets in. What waits brings about a step, and every step renews both
-// estimates, so that none outlives its cause: not a stall, and not the memory
-// of empty shelves when units have come back.
+// Whatever the estimates say, as many claims may wait as all lanes take at once. So a
+// lane that comes back finds a full batch, and a claim is always admitted to an empty
+// line. Waiting claims cause a step, and every step renews both estimates. So no
+// estimate outlives its cause: neither a stall, nor empty shards after units came back.
 //
-// A claim costs two atomic loads here; the rest is done once a step.
+// A claim costs two atomic loads here. The rest is done once per step.
 type prospect struct {
 	lanes, batch int64
-	budget       time.Duration // within which an answer must be expected
-	// carry is how many may wait before one more: what all lanes take at once,
-	// should they come back together.
+	budget       time.Duration // an answer must be expected within it
+	// carry is how many claims may wait in any case: as many as all lanes take at
+	// once, if they come back together.
 	carry int64
 
 	step atomic.Int64 // moving average of nanoseconds; 0 before the first answer
 
-	// How many may wait before a claim is late, or cannot be served by what is
-	// left.
+	// How many claims may wait until the next one is late, or cannot be served
+	// from the units that are left.
 	inTime, inStock atomic.Int64
 }
 
-// unknown is what is left of something that nobody has told yet.
+// unknown is the number of units left before the first answer.
 const unknown = math.MaxInt64
 
 func (p *prospect) open(lanes int, opt *Options) {
@@ -79,14 +75,14 @@ func (p *prospect) open(lanes int, opt *Options) {
 	p.inTime.Store(p.room(p.budget / firstGuess))
 }
 
-// room is how many may wait when steps last so long.
+// room returns how many claims may wait if a step takes this long.
 func (p *prospect) room(step time.Duration) int64 {
 	return max(p.lanes*p.batch*int64(p.budget-step)/int64(step)-p.batch, p.carry)
 }
 
-// learn takes the duration of a step that was answered, and what is left to sell:
-// by the word of this line's own seller, and, where others may bring units, by that
-// of all of them. Of two lanes that are answered at once one may go uncounted.
+// learn records the duration of an answered step and the units that are left: those of
+// this line's seller and, if other shards can send units, those of all. Of two
+// concurrent answers, one may be lost.
 func (p *prospect) learn(took time.Duration, left int64) {
 	step := max(took, 1)
 	if before := time.Duration(p.step.Load()); before != 0 {
@@ -101,9 +97,9 @@ func (p *prospect) learn(took time.Duration, left int64) {
 	}
 }
 
-// within is all that may be sold to the claims of a shard, as far as this
-// instance knows: what is free there and on the other shards. Units in transit
-// are in none of them; stockSlack has room for those.
+// within returns the number of units that this shard's claims may get, as far as this
+// instance knows: free units here and on the other shards. Units in transit are not
+// counted; stockSlack allows for them.
 func (g *group) within() int64 {
 	total := int64(0)
 	for _, b := range g.batchers {
@@ -116,19 +112,19 @@ func (g *group) within() int64 {
 	return total
 }
 
-// TooHot is why a claim was not let in, as metrics name it.
+// TooHot is the metrics' name for the reason of a refusal.
 type TooHot string
 
 // The reasons.
 const (
-	TooHotFull  TooHot = "full"  // the line's bound is reached
+	TooHotFull  TooHot = "full"  // the line is full
 	TooHotLate  TooHot = "late"  // it would not be answered in time
-	TooHotStock TooHot = "stock" // those ahead are more than what is left can serve
-	TooHotUnits TooHot = "units" // units that should come from elsewhere did not
-	TooHotMarks TooHot = "marks" // a step could not read all that is remembered of its buyers
+	TooHotStock TooHot = "stock" // the claims ahead need all units that are left
+	TooHotUnits TooHot = "units" // units from other shards did not arrive
+	TooHotMarks TooHot = "marks" // a step could not read all records of its buyers
 )
 
-// TooHots lists all of them.
+// TooHots lists all reasons.
 var TooHots = []TooHot{TooHotFull, TooHotLate, TooHotStock, TooHotUnits, TooHotMarks}
 
 // tooHot refuses a claim.
@@ -139,11 +135,10 @@ func (s *Stage) tooHot(why TooHot) error {
 
 // hopeless refuses a claim that a line cannot serve.
 //
-// Who may have an order already is spared for want of units: the claim needs
-// none, and finds its order in the step that it joins. It is known by a look
-// into memory, which only those pay for who would be refused otherwise. Nobody
-// is spared for being late: too hot means asking again, as the busy does that
-// would come at the deadline.
+// A buyer who may have an order is not refused for lack of units: a repeated claim needs
+// none and finds its order in its step. Only claims that would be refused pay for the
+// lookup in Memory. Late claims are refused in any case: too_hot means "try again",
+// as the busy at the deadline would.
 func (s *Stage) hopeless(p *prospect, waiting int, group uint32, buyer string) error {
 	switch n := int64(waiting); {
 	case n > p.inTime.Load():

@@ -1,6 +1,13 @@
-// Package purchase is stage ③: it gathers claims into natural batches. While
-// one batch is in flight to the ledger, the next one gathers; nobody waits for
-// a batch to fill.
+// Package purchase is the stage that gathers claims into batches and passes them to the
+// ledger or the store. While one batch is in flight, the next one gathers. No claim
+// waits for a batch to fill.
+//
+//   - purchase.go, option.go: Stage and its bounds
+//   - batcher.go, breaker.go, unheard.go: batches for the ledger
+//   - till.go: batches for the store, if it sells by itself
+//   - line.go, prospect.go: the waiting claims, and which ones may wait
+//   - supply.go: units from other shards, and the proof of sold out
+//   - journal.go, dualwrite.go: what happens to accepted claims
 package purchase
 
 import (
@@ -17,13 +24,13 @@ import (
 	"seckill/internal/sale"
 )
 
-// lanesPerShard is how many batches of a shard are in flight: a second hides
-// the first one's round trip; more bring nothing.
+// lanesPerShard is how many batches of a shard are in flight. The second one hides
+// the round trip of the first; more do not help.
 const lanesPerShard = 2
 
-// restartPause is how long a product whose shard is lost or closed is answered
-// busy before its batchers are started again under the same epoch: a crowd
-// must not make and break them with every claim.
+// restartPause is how long a product with a lost or closed shard gets busy before its
+// batchers start again in the same epoch. Otherwise each claim of a crowd would start
+// and stop them.
 const restartPause = 100 * time.Millisecond
 
 // Stage takes claims and answers them.
@@ -31,7 +38,7 @@ type Stage struct {
 	ledger ledger.Ledger
 	clock  *sale.Clock
 	opt    Options
-	// callTimeout is how long a call of a lane may hang.
+	// callTimeout bounds a call of a lane.
 	callTimeout time.Duration
 	waiters     sync.Pool
 	running     sync.WaitGroup
@@ -53,7 +60,7 @@ func New(l ledger.Ledger, clock *sale.Clock, opt Options) *Stage {
 	return s
 }
 
-// Claim is what a shopper asks for. The stage makes the order number.
+// Claim is a buyer's request. The stage makes the order number.
 type Claim struct {
 	Buyer    string
 	Quantity int
@@ -61,18 +68,18 @@ type Claim struct {
 	Ref      string
 }
 
-// waiter is a claim on its way. It is reused, unless its claimant gave up
-// while the ledger still had it.
+// waiter is a waiting claim. It is reused, unless its claimant gave up while the ledger
+// still had it.
 type waiter struct {
 	claim    seckill.Claim
 	deadline time.Time
-	proven   time.Time // since when it was proven that less was free; zero before
-	again    bool      // the ledger has seen it, and it is to be decided once more
+	proven   time.Time // start of the proof that less was free; zero without one
+	again    bool      // the ledger has seen it and must decide it once more
 	done     chan struct{}
 	timer    *time.Timer
 	bought   Bought
 	err      error
-	next     *waiter // that waits for the same sync of the journal
+	next     *waiter // the next claim that waits for the same sync of the journal
 }
 
 func stoppedTimer() *time.Timer {
@@ -81,7 +88,7 @@ func stoppedTimer() *time.Timer {
 	return t
 }
 
-// Refusals that carry nothing of their own are made once.
+// Refusals without details are made once.
 var (
 	errTooHot  = &seckill.Error{Code: seckill.CodeTooHot}
 	errBusy    = &seckill.Error{Code: seckill.CodeBusy}
@@ -93,21 +100,21 @@ var (
 			Titled("Too many of your orders in this sale were cancelled, expired or refunded.", "您在本次活动中取消、超时未付或退款的订单过多")
 )
 
-// Bought is an accepted claim: its order, and how far that is. Queued is the
-// ledger's promise, whatever became of it since; any other is what the store's
-// row says, which of a repeated claim may be the end of the order.
+// Bought is an accepted claim: its order and the order's status. Queued is the ledger's
+// promise, whatever its order's present status. Any other status is from the store's
+// row; for a repeated claim it may be a final one.
 type Bought struct {
 	OrderNo seckill.OrderNo
 	Status  seckill.OrderStatus
 }
 
-// Buy asks the product's seller, the ledger or the store, and waits for the
-// answer, at most Options.Timeout. A busy answer means unknown, not no: the same
-// claim repeated finds its order.
+// Buy passes the claim to the product's seller, the ledger or the store, and waits at
+// most Options.Timeout for the answer. busy means unknown, not no: the same claim
+// repeated finds its order.
 //
-// Keys belong to the limit group, like marks. One that has bought another
-// product of it is refused: told that product's order, who asked for two things
-// under one key would take both for bought.
+// Keys belong to the limit group, like the records of buyers. A key that has bought
+// another product of the group is refused. If the buyer got the other product's order,
+// the buyer would take both products for bought.
 func (s *Stage) Buy(on *sale.Sale, claim Claim) (Bought, error) {
 	deadline := time.Now().Add(s.opt.Timeout)
 	at, err := s.lineOf(on, claim.Buyer)
@@ -131,21 +138,21 @@ func (s *Stage) Buy(on *sale.Sale, claim Claim) (Bought, error) {
 	return bought, nil
 }
 
-// line is where claims wait for what sells them: a batcher, or a till.
+// line is the queue of a batcher or a till.
 type line interface {
-	// join queues a claim. A claim that was queued is answered.
+	// join queues a claim. Every queued claim gets an answer.
 	join(w *waiter) error
 }
 
-// lineOf is the till of the product that the store sells, or else the batcher of
-// the buyer's home shard, at the product's present epoch.
+// lineOf returns the till if the store sells the product. Otherwise it returns the
+// batcher of the buyer's home shard at the present epoch.
 func (s *Stage) lineOf(on *sale.Sale, buyer string) (line, error) {
 	terms := on.Terms()
 	switch {
 	case terms.SoldByStore():
 		return s.till(on)
 	case terms.Epoch == 0 || terms.Rebuilding:
-		return nil, errBusy // not preheated yet, or there is no ledger to sell from
+		return nil, errBusy // not preheated yet, or there is no ledger
 	case s.opt.Journal != nil && !s.opt.Journal.Ready():
 		return nil, errBusy // a promise could not be kept
 	}
@@ -159,7 +166,7 @@ func (s *Stage) lineOf(on *sale.Sale, buyer string) (line, error) {
 	return g.batchers[seckill.HomeShard(g.terms, buyer)], nil
 }
 
-// wait puts a claim in a line, and waits for the answer.
+// wait queues a claim and waits for its answer.
 func (s *Stage) wait(at line, claim *seckill.Claim, deadline time.Time) (Bought, error) {
 	w := s.waiters.Get().(*waiter)
 	w.claim, w.deadline, w.proven, w.again = *claim, deadline, time.Time{}, false
@@ -177,23 +184,23 @@ func (s *Stage) wait(at line, claim *seckill.Claim, deadline time.Time) (Bought,
 		s.waiters.Put(w)
 		return bought, err
 	case <-w.timer.C:
-		return Bought{}, errBusy // w is still the batcher's: not reused
+		return Bought{}, errBusy // the batcher still has w, so it is not reused
 	}
 }
 
-// group is the batchers of one product at one epoch.
+// group holds the batchers of one product at one epoch.
 type group struct {
 	epoch    uint64
-	terms    *seckill.Product // as they were when it was made
+	terms    *seckill.Product // the terms when the group started
 	batchers []*batcher
-	looks    singleflight.Group // at all shards
+	looks    singleflight.Group // surveys of all shards
 	ctx      context.Context    // ends when the group stops
 	stop     context.CancelFunc
 	stopped  atomic.Bool
-	failedAt time.Time // when its lanes were finished, under the stage's lock
+	failedAt time.Time // when its lanes finished, under the stage's lock
 }
 
-// startGroup makes a sale's batchers for its present epoch, unless they run.
+// startGroup starts a sale's batchers for its present epoch, unless they run.
 func (s *Stage) startGroup(on *sale.Sale, terms *seckill.Product) (*group, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -206,7 +213,7 @@ func (s *Stage) startGroup(on *sale.Sale, terms *seckill.Product) (*group, error
 	}
 	if old != nil {
 		if old.epoch > terms.Epoch {
-			return nil, errBusy // our terms are the stale ones
+			return nil, errBusy // our terms are stale
 		}
 		if old.epoch == terms.Epoch && time.Since(old.failedAt) < restartPause {
 			return nil, errBusy
@@ -250,7 +257,7 @@ func (s *Stage) newBatcher(g *group, on *sale.Sale, shard ledger.Shard) *batcher
 	return b
 }
 
-// retire stops a group; its batchers answer what waits and end. The stage's lock
+// retire stops a group. Its batchers answer the waiting claims and end. The stage's lock
 // is held.
 func (g *group) retire() {
 	if !g.stopped.Swap(true) {
@@ -272,7 +279,7 @@ func (s *Stage) Retire(on *sale.Sale) {
 	}
 }
 
-// openGroups are the groups that have not stopped.
+// openGroups returns the groups that have not stopped.
 func (s *Stage) openGroups() (open []*group) {
 	for _, g := range s.groups.all() {
 		if !g.stopped.Load() {
@@ -282,7 +289,7 @@ func (s *Stage) openGroups() (open []*group) {
 	return open
 }
 
-// Beats are the heartbeats of all lanes.
+// Beats returns the heartbeats of all lanes.
 func (s *Stage) Beats() []ledger.Beat {
 	var beats []ledger.Beat
 	for _, g := range s.openGroups() {
@@ -295,8 +302,8 @@ func (s *Stage) Beats() []ledger.Beat {
 	return beats
 }
 
-// Heard takes the outcomes of beats, of which others may be among them. A group
-// with a lane that they finish is retired, as by a claim that met the same.
+// Heard handles the outcomes of beats; beats of other stages are ignored. If an outcome
+// finishes a lane, its group is retired, as after such a claim.
 func (s *Stage) Heard(beats []ledger.Beat, outcomes []ledger.Outcome) {
 	heard := make(map[ledger.ProcessID]ledger.Outcome, len(beats))
 	for i, outcome := range outcomes {
@@ -324,8 +331,8 @@ func (g *group) finishedBy(heard map[ledger.ProcessID]ledger.Outcome) (finished 
 	return finished
 }
 
-// Close stops taking claims, answers those that wait, and returns when every
-// batch in flight is answered.
+// Close stops taking claims, answers the waiting ones, and returns when every batch in
+// flight is answered.
 func (s *Stage) Close() {
 	s.mu.Lock()
 	if !s.closed {

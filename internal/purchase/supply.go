@@ -12,21 +12,21 @@ import (
 
 const (
 	// supplyPatience is how long after its arrival a claim waits for units from
-	// other shards; with it every answer comes within a second.
+	// other shards. With it, every answer comes within a second.
 	supplyPatience = 800 * time.Millisecond
-	// lookTimeout bounds one look at all shards.
+	// lookTimeout bounds one survey of all shards.
 	lookTimeout = 500 * time.Millisecond
-	// proofLife is how old a proof of no free unit may be when it is used (I7).
+	// proofLife is the maximum age of a proof that no unit was free (I7).
 	proofLife = time.Second
-	// firstLookPause and maxLookPause bound the growing pause between looks that
-	// brought nothing: what is in transit arrives within milliseconds.
+	// firstLookPause and maxLookPause bound the growing pause between surveys
+	// without progress. Units in transit arrive within milliseconds.
 	firstLookPause = time.Millisecond
 	maxLookPause   = 50 * time.Millisecond
 )
 
-// supply is for one shard of several: claims that found the shard empty wait here
-// while units are brought from the other shards, and are then decided again. Only a proof
-// over all of them, and the shard's word after it, is an answer of no.
+// supply serves one shard of several. Claims that found the shard empty wait here while
+// units are brought from other shards, and are then decided again. A claim is sold out
+// only after a proof over all shards and another answer of its shard.
 type supply struct {
 	batcher *batcher
 
@@ -35,7 +35,7 @@ type supply struct {
 	working bool
 }
 
-// want makes a claim wait for units.
+// want queues a claim for units.
 func (s *supply) want(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,12 +51,12 @@ func (s *supply) want(w *waiter) {
 	}
 }
 
-// work brings units until nobody waits for any.
+// work brings units until no claim waits.
 func (s *supply) work() {
 	defer s.batcher.stage.running.Done()
 	pause := firstLookPause
 	timer := stoppedTimer()
-	var trouble error // that kept the last look from telling anything
+	var trouble error // error of the last survey
 	for s.keep(trouble) {
 		var progress bool
 		if progress, trouble = s.round(); progress {
@@ -73,9 +73,9 @@ func (s *supply) work() {
 	}
 }
 
-// keep answers the claims that have waited long enough, all of them when the
-// group stops, and reports whether any is left. The units that a claim was not
-// given may be in transit: that is too hot, not sold out.
+// keep answers the claims that have waited long enough, or all if the group stops. It
+// reports whether any is left. The units for a claim may be in transit, so the answer
+// is too_hot, not sold_out.
 func (s *supply) keep(trouble error) bool {
 	patience := min(supplyPatience, s.batcher.stage.opt.Timeout*9/10)
 	oldest := time.Now().Add(-patience)
@@ -95,7 +95,7 @@ func (s *supply) keep(trouble error) bool {
 	return s.working
 }
 
-// take takes those of the waiting claims that chosen says, in their order.
+// take removes the waiting claims for which chosen is true, in order.
 func (s *supply) take(chosen func(*waiter) bool) (taken []*waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -112,9 +112,9 @@ func (s *supply) take(chosen func(*waiter) bool) (taken []*waiter) {
 	return taken
 }
 
-// round looks once at all shards, sends on whom it proves sold out, and brings
-// units for the first of the others. It reports whether anybody was helped; the
-// error is why the shards could not all be seen.
+// round surveys all shards once, sends back the claims that it proves sold out, and
+// brings units for the first of the others. It reports progress. The error says why
+// not all shards could be read.
 func (s *supply) round() (progress bool, err error) {
 	seen := s.look()
 	if seen.err != nil {
@@ -138,8 +138,8 @@ func (s *supply) round() (progress bool, err error) {
 	return s.bring(seen, free) || progress, nil
 }
 
-// bring brings units for the first claim that free units could serve, and
-// reports whether anybody was helped.
+// bring brings units for the first claim that free units can serve. It reports
+// progress.
 func (s *supply) bring(seen *view, free int64) bool {
 	b := s.batcher
 	want := s.first(free)
@@ -155,8 +155,8 @@ func (s *supply) bring(seen *view, free int64) bool {
 	return s.serve(have)
 }
 
-// met reports whether an error finishes lanes. It then ends the group, as a
-// claim that met the same does.
+// met reports whether an error finishes the lanes. If so, it ends the group, as after
+// such a claim.
 func (s *supply) met(err error) bool {
 	finished := sale.LaneFinished(err)
 	if finished && !s.batcher.group.stopped.Load() {
@@ -165,7 +165,7 @@ func (s *supply) met(err error) bool {
 	return finished
 }
 
-// most is the largest quantity that is waited for.
+// most returns the largest requested quantity.
 func (s *supply) most() (most int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -175,7 +175,7 @@ func (s *supply) most() (most int64) {
 	return most
 }
 
-// first is the quantity of the first claim that free units could serve, or 0.
+// first returns the quantity of the first claim that free units can serve, or 0.
 func (s *supply) first(free int64) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -187,12 +187,11 @@ func (s *supply) first(free int64) int64 {
 	return 0
 }
 
-// refuse has the claims decided for the last time that want more than was free
-// at some instant since. The shard is asked once more because it knows their
-// keys: what a claim waited for may have gone to the same claim, sent before or
-// at another instance, and then it finds that order. The answer of no is the
-// batcher's. A claim that is not decided before the proof is too old for that
-// comes back here, for as long as claims wait.
+// refuse sends back, for the last decision, the claims for more units than were free
+// at some instant since. Their shard decides them once more, because it knows their
+// keys: the units may have gone to an earlier request with the same key, also at
+// another instance, and the claim then finds that order. The batcher gives the
+// answer sold_out. If the proof is too old by then, the claim waits here again.
 func (s *supply) refuse(free int64, since time.Time) {
 	if free == 0 {
 		s.batcher.sale.RaiseSoldOut(since)
@@ -206,7 +205,7 @@ func (s *supply) refuse(free int64, since time.Time) {
 	})
 }
 
-// serve has as many claims decided again as the shard has units for.
+// serve sends back as many claims as the shard has units for.
 func (s *supply) serve(have int64) (served bool) {
 	return s.again(func(w *waiter) bool {
 		quantity := int64(w.claim.Quantity)
@@ -218,8 +217,8 @@ func (s *supply) serve(have int64) (served bool) {
 	})
 }
 
-// again has those of the waiting claims decided again that ready says, in their
-// order, and reports whether there are any.
+// again sends back the waiting claims for which ready is true, in order. It reports
+// whether there are any.
 func (s *supply) again(ready func(*waiter) bool) bool {
 	chosen := s.take(ready)
 	for _, w := range chosen {
@@ -231,19 +230,19 @@ func (s *supply) again(ready func(*waiter) bool) bool {
 	return len(chosen) > 0
 }
 
-// view is one look at all shards of a product, and the proof that goes with it.
+// view is one survey of all shards of a product, with its proof.
 type view struct {
 	survey *transfer.Survey
 	err    error
 
-	asked    atomic.Bool   // for a proof, by whoever then makes it
-	proved   chan struct{} // closed when the proof was tried
+	asked    atomic.Bool   // a proof was requested; the first one to request it makes it
+	proved   chan struct{} // closed after the attempt to prove
 	proof    bool
 	proofErr error
 }
 
-// look looks at all shards of the product. One look serves all of its shards that
-// ask while it is being taken.
+// look surveys all shards of the product. Concurrent calls of its shards share one
+// survey.
 func (s *supply) look() *view {
 	g := s.batcher.group
 	seen, _, _ := g.looks.Do("", func() (any, error) {
@@ -256,8 +255,8 @@ func (s *supply) look() *view {
 	return seen.(*view)
 }
 
-// proven reports whether no more than a view's free units were there at some
-// instant since it was begun. It looks once more, for all who ask.
+// proven reports whether at some instant since the survey began no more than its free
+// units were free. It surveys once more, for all callers.
 func (s *supply) proven(v *view) (bool, error) {
 	if v.asked.Swap(true) {
 		<-v.proved

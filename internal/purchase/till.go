@@ -12,37 +12,36 @@ import (
 	"seckill/internal/store"
 )
 
-// conflictTries bounds how often one batch is offered again after other
-// instances changed the product each time that the store tried.
+// conflictTries bounds the attempts of a batch after optimistic-lock conflicts with other
+// instances.
 const conflictTries = 10
 
-// DirectSeller is where the store itself sells.
+// DirectSeller sells from the store.
 type DirectSeller interface {
 	Sell(ctx context.Context, req store.SellRequest) (store.SellResult, error)
 }
 
-// till gathers the claims of one product that the store sells itself. As before
-// a ledger, the next batch gathers while one is in flight, and each batch is one
-// transaction: the commit, which costs most, is shared by whoever came during the
-// last one. One is in flight per instance and product, because the second would
-// only wait for the same row.
+// till gathers the claims of a product that the store sells without a ledger. As in a
+// batcher, the next batch gathers while one is in flight. Each batch is one
+// transaction, so its claims share the commit, the largest cost. There is one batch in
+// flight per instance and product, because a second would only wait for the same row.
 //
-// A claim that is left without an answer may have been sold. Its buyer's key,
-// or else its buyer's limit, finds the order when the claim is repeated.
+// A claim without an answer may have been sold. If it is repeated, the buyer's key or
+// else the buyer's limit finds the order.
 type till struct {
 	stage *Stage
 	sale  *sale.Sale
-	queue chan *waiter // bounded: what does not fit is refused at once
+	queue chan *waiter // bounded: if it is full, claims are refused at once
 	stop  chan struct{}
 
 	prospect prospect
 	stopped  atomic.Bool
 }
 
-// till finds the sale's till, or opens it.
+// till returns the sale's till, or opens it.
 func (s *Stage) till(on *sale.Sale) (*till, error) {
 	if terms := on.Terms(); terms.Epoch == 0 || terms.HasLedger() && !terms.StoreOpen {
-		return nil, errBusy // not preheated, or not taken over yet: the store would refuse
+		return nil, errBusy // not preheated or not taken over yet: the store would refuse
 	}
 	if t := s.tills.of(on); t != nil && !t.stopped.Load() {
 		return t, nil
@@ -63,15 +62,15 @@ func (s *Stage) till(on *sale.Sale) (*till, error) {
 	return t, nil
 }
 
-// shut stops a till; it answers what waits and ends. The stage's lock is held.
+// shut stops a till, which answers the waiting claims and ends. The stage's lock is held.
 func (t *till) shut() {
 	if !t.stopped.Swap(true) {
 		close(t.stop)
 	}
 }
 
-// join queues a claim, unless it cannot be served or the till is shut. A claim
-// that was queued is answered.
+// join queues a claim, unless it cannot be served or the till is shut. Every queued
+// claim gets an answer.
 func (t *till) join(w *waiter) error {
 	if t.stopped.Load() {
 		return errBusy
@@ -85,13 +84,12 @@ func (t *till) join(w *waiter) error {
 		return t.stage.tooHot(TooHotFull)
 	}
 	if t.stopped.Load() {
-		refuseAll(t.queue, errBusy) // it may have looked for the last time
+		refuseAll(t.queue, errBusy) // the till may have looked at the queue for the last time
 	}
 	return nil
 }
 
-// run sells batch after batch until the till is shut, then answers what still
-// waits.
+// run sells batches until the till is shut, then answers the waiting claims.
 func (t *till) run() {
 	defer t.stage.running.Done()
 	batch := make([]*waiter, 0, t.stage.opt.MaxBatch)
@@ -111,7 +109,7 @@ func (t *till) run() {
 	}
 }
 
-// settle answers a batch within the time that its youngest claim has.
+// settle answers a batch before the deadline of its youngest claim.
 func (t *till) settle(batch []*waiter) {
 	last := batch[0].deadline
 	for _, w := range batch {
@@ -124,8 +122,8 @@ func (t *till) settle(batch []*waiter) {
 	t.sell(ctx, batch)
 }
 
-// sell decides claims in one transaction. A batch that fails on its data is
-// split until the bad claim stands alone: nobody is refused for a neighbour.
+// sell decides claims in one transaction. If a batch fails because of its data, sell splits
+// it until the bad claim is alone, so that no other claim is refused for it.
 func (t *till) sell(ctx context.Context, batch []*waiter) {
 	asked, call := time.Now(), t.sale.Begin()
 	result, err := t.transact(ctx, batch)
@@ -149,15 +147,15 @@ func (t *till) sell(ctx context.Context, batch []*waiter) {
 	}
 }
 
-// ofData reports whether a transaction failed on its claims: then it changed
-// nothing. The others are an outage, lost races, or a product that the store
-// does not sell.
+// ofData reports whether a transaction failed because of its claims; then it changed
+// nothing. Other failures are an outage, lost races, or a product that the store does
+// not sell.
 func ofData(err error) bool {
 	var refusal *seckill.Error
 	return err != nil && !errors.Is(err, store.ErrUnavailable) && !errors.Is(err, store.ErrConflict) && !errors.As(err, &refusal)
 }
 
-// transact performs the transaction, again when others changed the product.
+// transact runs the transaction, and retries it after conflicts.
 func (t *till) transact(ctx context.Context, batch []*waiter) (result store.SellResult, err error) {
 	claims := make([]seckill.Claim, len(batch)) // given away: a call past its deadline may still read them
 	for i, w := range batch {
@@ -182,8 +180,8 @@ func (t *till) transact(ctx context.Context, batch []*waiter) (result store.Sell
 	return result, err
 }
 
-// answer tells the store's verdicts. The store alone sells the product: without
-// a free unit there, there is none.
+// answer answers claims by the store's verdicts. Only the store sells the product, so if
+// it has no free unit, the product is sold out.
 func (t *till) answer(asked time.Time, batch []*waiter, result *store.SellResult) {
 	if result.Free == 0 {
 		t.sale.RaiseSoldOut(asked)
@@ -193,8 +191,8 @@ func (t *till) answer(asked time.Time, batch []*waiter, result *store.SellResult
 	}
 }
 
-// noteAll remembers who may have an order, for the sold-out gate: before the
-// flag is raised, which spares whom we know.
+// noteAll remembers buyers who may have an order. This must happen before the sold-out
+// flag is set: the flag exempts remembered buyers.
 func (t *till) noteAll(batch []*waiter, result *store.SellResult, err error) {
 	if t.stage.opt.SharedStore {
 		return

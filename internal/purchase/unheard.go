@@ -9,24 +9,24 @@ import (
 	"seckill/internal/ledger"
 )
 
-// unheard is what one lane has sent to the ledger and not heard of yet. The
-// ledger may have accepted it, and a claim that repeats the key is then told the
-// order's number. Until this instance remembers the order, such a claim is busy:
-// an order that nobody remembers is lost if the ledger loses it.
+// unheard is the claims of one lane whose outcome is unknown. The ledger may have
+// accepted them, and a repeated key then finds the order number. Until this instance
+// remembers the order, such a claim gets busy: if the ledger lost the order, no one
+// would know it.
 type unheard struct {
 	mu     sync.Mutex
-	step   []seckill.Claim // in hand
-	before []seckill.Claim // of the step before, if its outcome is unknown
+	step   []seckill.Claim // claims of the step in flight
+	before []seckill.Claim // claims of the step before, if its outcome is unknown
 }
 
-// begin takes the claims of a step that is sent now.
+// begin records the claims of a step that is being sent.
 func (u *unheard) begin(claims []seckill.Claim) {
 	u.mu.Lock()
 	u.step = claims
 	u.mu.Unlock()
 }
 
-// end is called when the step's accepted claims are remembered, or it failed.
+// end is called when the step's accepted claims are remembered, or the step failed.
 func (u *unheard) end(err error) {
 	u.mu.Lock()
 	if errors.Is(err, ledger.ErrUnknown) {
@@ -36,7 +36,7 @@ func (u *unheard) end(err error) {
 	u.mu.Unlock()
 }
 
-// settled is called when it is known what became of the step before.
+// settled is called when the outcome of the step before is known.
 func (u *unheard) settled() {
 	u.mu.Lock()
 	u.before = nil
@@ -50,7 +50,7 @@ func (u *unheard) has(no seckill.OrderNo) bool {
 	return slices.ContainsFunc(u.step, is) || slices.ContainsFunc(u.before, is)
 }
 
-// isUnheard reports whether a lane of this shard may have just bought an order.
+// isUnheard reports whether a lane of this shard may have just accepted an order.
 func (b *batcher) isUnheard(no seckill.OrderNo) bool {
 	for k := range b.unheard {
 		if b.unheard[k].has(no) {
@@ -60,22 +60,22 @@ func (b *batcher) isUnheard(no seckill.OrderNo) bool {
 	return false
 }
 
-// laneListener hears how the calls of one lane end.
+// laneListener gets the outcomes of one lane's calls.
 type laneListener struct {
 	batcher *batcher
-	unheard *unheard // of the lane
+	unheard *unheard // of this lane
 }
 
-// Replied has the breaker count calls without an answer.
+// Replied records in the breaker whether a call was answered.
 func (l laneListener) Replied(answered bool) {
 	if answered && l.batcher.breaker.silent.Load() == 0 {
-		return // as nearly always
+		return // the usual case
 	}
 	l.batcher.breaker.heard(answered)
 }
 
-// Settled remembers what a step accepted of which the buyers heard busy: they find
-// their orders by their keys.
+// Settled remembers the accepted claims of a step whose buyers got busy. They find their
+// orders by their keys.
 func (l laneListener) Settled(w ledger.Write, result ledger.Result, err error) {
 	b := l.batcher
 	if step, ok := w.(ledger.Reserve); ok && err == nil && b.sale.Hold(b.group.epoch) {
