@@ -20,15 +20,14 @@ import (
 	"seckill/test/virtual"
 )
 
-// remote is a ledger behind a network that can fail. What reached the server
-// while it stood still is executed, in order, when it goes on, whether or not
-// anybody waits for the reply.
+// remote is a ledger behind a network that can fail. Calls that reached the server
+// while it hung are executed in order when it continues, also if their callers are gone.
 type remote struct {
 	ledger.Ledger
 	mu         sync.Mutex
 	frozen     bool
 	socket     []func()
-	refused    error // every call fails with it, unexecuted
+	refused    error // every call fails with it and is not executed
 	waiting    int   // calls that have not returned
 	most       int   // of them at once
 	reads      int
@@ -145,7 +144,7 @@ func (products) Product(context.Context, uint32) (seckill.Product, error) {
 
 func (p products) CurrentProducts(context.Context) ([]seckill.Product, error) { return p, nil }
 
-// outlet is a stage on a remote ledger, all in memory, where time is not real.
+// outlet is a stage on a remote ledger, in memory and in virtual time.
 type outlet struct {
 	*purchase.Stage
 	remote  *remote
@@ -155,7 +154,7 @@ type outlet struct {
 	troubles []error
 }
 
-// newOutlet sells what is on each of the shards.
+// newOutlet sells the given stock of each shard.
 func newOutlet(t *testing.T, stock ...int64) *outlet {
 	t.Helper()
 	return newOutletWith(t, nil, stock...)
@@ -181,7 +180,7 @@ func newOutletWith(t *testing.T, change func(*purchase.Options), stock ...int64)
 	return o
 }
 
-// another is another instance that sells the same.
+// another is a second instance that sells the same products.
 func (o *outlet) another(t *testing.T) *outlet {
 	t.Helper()
 	other := &outlet{remote: o.remote, product: o.product}
@@ -208,7 +207,7 @@ func (o *outlet) open(t *testing.T, change func(*purchase.Options)) {
 	t.Cleanup(o.Stage.Close)
 }
 
-// RequestRecovery keeps the cause.
+// RequestRecovery records the cause.
 func (o *outlet) RequestRecovery(_ uint32, cause error) { o.troubles = append(o.troubles, cause) }
 
 // answer buys and reports the answer's code and how long it took.
@@ -218,8 +217,8 @@ func (o *outlet) answer(buyer string) (seckill.Code, time.Duration) {
 	return code(err), time.Since(asked)
 }
 
-// crowd lets a claim arrive every millisecond for a while. All are answered
-// within a second, and none with a code that is not among the allowed.
+// crowd sends a claim every millisecond for a while. Every claim must be answered within a
+// second, and with one of the allowed codes.
 func (o *outlet) crowd(t *testing.T, name string, lasts time.Duration, allowed ...seckill.Code) {
 	t.Helper()
 	var all sync.WaitGroup
@@ -238,7 +237,7 @@ func (o *outlet) crowd(t *testing.T, name string, lasts time.Duration, allowed .
 	all.Wait()
 }
 
-// recovers wants a claim to be accepted within two seconds.
+// recovers checks that a claim is accepted within two seconds.
 func (o *outlet) recovers(t *testing.T, buyer string) {
 	t.Helper()
 	for since := time.Now(); ; virtual.Sleep(time.Millisecond) {
@@ -254,7 +253,7 @@ func (o *outlet) recovers(t *testing.T, buyer string) {
 	}
 }
 
-func TestALedgerThatStandsStillIsBusyWithinASecond(t *testing.T) {
+func TestBuy_BusyWithinASecondIfLedgerHangs(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 100_000)
 		o.crowd(t, "before", 100*time.Millisecond, "")
@@ -277,8 +276,8 @@ func TestALedgerThatStandsStillIsBusyWithinASecond(t *testing.T) {
 	})
 }
 
-// exactlyOnce holds that buyers have at most one order each and that the units
-// are all there, whatever a server executed late.
+// exactlyOnce checks that buyers have at most one order each and that no unit is lost or
+// doubled, whatever the server executed late.
 func (o *outlet) exactlyOnce(t *testing.T) {
 	t.Helper()
 	var units int64
@@ -301,7 +300,7 @@ func (o *outlet) exactlyOnce(t *testing.T) {
 	}
 }
 
-func TestALoneClaimAtAFrozenLedgerIsBusyWithinASecond(t *testing.T) {
+func TestBuy_SingleClaimBusyWithinASecondIfLedgerHangs(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 100)
 		o.remote.freeze()
@@ -314,7 +313,7 @@ func TestALoneClaimAtAFrozenLedgerIsBusyWithinASecond(t *testing.T) {
 	})
 }
 
-func TestALedgerThatIsGoneIsBusyAtOnce(t *testing.T) {
+func TestBuy_BusyAtOnceIfLedgerRefuses(t *testing.T) {
 	for name, err := range map[string]error{
 		"connections are refused": errors.New("connection refused"),
 		"nothing is executed":     fmt.Errorf("loading: %w", ledger.ErrNotExecuted),
@@ -335,7 +334,7 @@ func TestALedgerThatIsGoneIsBusyAtOnce(t *testing.T) {
 	}
 }
 
-func TestAStageStopsWhileItsLedgerStandsStill(t *testing.T) {
+func TestClose_EndsWhileLedgerHangs(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 100)
 		o.remote.freeze()
@@ -349,8 +348,8 @@ func TestAStageStopsWhileItsLedgerStandsStill(t *testing.T) {
 	})
 }
 
-// One lost reply is settled by asking; it is no outage.
-func TestALostReplyOpensNothing(t *testing.T) {
+// A single lost reply is settled by asking, so it is not an outage.
+func TestBreaker_OneLostReplyDoesNotOpenIt(t *testing.T) {
 	c := newFixture(t, 10)
 	c.Ledger.FailAfter("Do", 1)
 	_, err := c.buy("a")

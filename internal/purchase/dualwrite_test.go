@@ -16,7 +16,7 @@ import (
 	"seckill/test/rig"
 )
 
-// newDual is a fixture of one dualwrite product, and what became of its
+// newDual is a fixture with one dualwrite product. The function counts the results of its
 // immediate attempts.
 func newDual(t *testing.T, stock int64) (*fixture, func(purchase.DualWriteResult) int) {
 	t.Helper()
@@ -36,7 +36,7 @@ func newDual(t *testing.T, stock int64) (*fixture, func(purchase.DualWriteResult
 	}
 }
 
-func TestTheStoreFollowsADualWriteWithoutAWorker(t *testing.T) {
+func TestDualWrite_WritesWithoutTheWorker(t *testing.T) {
 	c, results := newDual(t, 1000)
 	if got := tally(c.crowd(200, "b")); got[""] != 200 {
 		t.Fatalf("answers are %v", got)
@@ -59,7 +59,7 @@ func TestTheStoreFollowsADualWriteWithoutAWorker(t *testing.T) {
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
-func TestAnOutageLeavesDualWritesToTheWorker(t *testing.T) {
+func TestDualWrite_OutageLeavesBatchesToTheWorker(t *testing.T) {
 	c, results := newDual(t, 100)
 	c.Store.FailBefore("Confirm", -1)
 	no, err := c.Stage.Buy(c.on, purchase.Claim{Buyer: "a", Quantity: 1})
@@ -75,9 +75,9 @@ func TestAnOutageLeavesDualWritesToTheWorker(t *testing.T) {
 	}
 }
 
-// The ledger was set back and has promised again what the store has: the attempt
-// writes a failed order, which nobody else will tell of.
-func TestAPromiseThatADualWriteFailsIsTold(t *testing.T) {
+// The ledger was set back and has promised units again that the store has sold. The
+// attempt writes a failed order, and only the attempt can report it.
+func TestDualWrite_FailedPromiseIsReported(t *testing.T) {
 	told, results := make(chan recovery.FailedPromise, 10), make(chan purchase.DualWriteResult, 10)
 	c := newFixtureOf(t, 100, []func(*seckill.Product){rig.Strategy(seckill.StrategyDualWrite)}, func(o *purchase.Options) {
 		o.Reports = reports{
@@ -91,7 +91,7 @@ func TestAPromiseThatADualWriteFailsIsTold(t *testing.T) {
 	})
 	p := c.Stored(t, 1)
 	var no seckill.OrderNo
-	for i := 0; ; i++ { // a busy machine leaves attempts to the worker, which tells
+	for i := 0; ; i++ { // on a busy machine the worker may write first, and report
 		buyer := fmt.Sprint("b-", i)
 		_, err := c.Store.Confirm(t.Context(), store.ConfirmRequest{
 			ProductID: 1, ExpireAfter: time.Hour, Items: store.Items(&seckill.Entry{
@@ -119,9 +119,9 @@ func TestAPromiseThatADualWriteFailsIsTold(t *testing.T) {
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
-// Written at once, cancelled, released, and only then met by the worker: the
-// unit is sold once and returned once.
-func TestADualWriteThatDiedBeforeTheWorkerSawItReturnsItsUnitOnce(t *testing.T) {
+// The order is written at once, cancelled and released before the worker sees its entry.
+// The unit is sold once and returned once.
+func TestDualWrite_OrderCancelledBeforeWorkerReturnsUnitOnce(t *testing.T) {
 	c, _ := newDual(t, 10)
 	no, err := c.buy("a")
 	rig.Must(t, err)
@@ -148,8 +148,8 @@ func TestADualWriteThatDiedBeforeTheWorkerSawItReturnsItsUnitOnce(t *testing.T) 
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
-// Immediate attempts, the worker and recoveries all at once.
-func TestDualWritesRaceWorkersAndRecoveriesAndSellNothingTwice(t *testing.T) {
+// Immediate attempts, the worker and recoveries run concurrently.
+func TestDualWrite_SellsNothingTwiceBesideWorkersAndRecoveries(t *testing.T) {
 	const stock = 100_000
 	c, results := newDual(t, stock)
 	var stop atomic.Bool

@@ -12,7 +12,7 @@ import (
 	"seckill/test/rig"
 )
 
-// saying is a ledger that says one thing to every claim.
+// saying is a ledger with one verdict for every claim.
 type saying struct {
 	ledger.Ledger
 	code ledger.VerdictCode
@@ -26,10 +26,9 @@ func (s saying) Do(_ context.Context, req ledger.Request) (ledger.Reply, error) 
 	return ledger.Reply{Outcome: ledger.OutcomeApplied, Epoch: req.Shard.Epoch, Result: ledger.Result{Verdicts: verdicts, Free: 1}}, nil
 }
 
-// Who bought and cancelled so much that the ledger does not decide everything
-// at once may ask again; who did so too often is told that it is over, and to
-// wait for nothing.
-func TestWhatIsToldToWhoReturnsMuch(t *testing.T) {
+// A buyer with so many returned orders that the ledger must check them later gets
+// too_hot. A buyer over the bound gets a final refusal without Retry-After.
+func TestBuy_BuyerWithManyReturns(t *testing.T) {
 	for code, want := range map[ledger.VerdictCode]seckill.Code{
 		ledger.VerdictUndecided: seckill.CodeTooHot,
 		ledger.VerdictRefused:   seckill.CodeWrongState,

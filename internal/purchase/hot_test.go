@@ -14,11 +14,11 @@ import (
 	"seckill/test/rig"
 )
 
-// budgetTooHot is what refusing a claim at the line may allocate.
+// budgetTooHot is the budget of allocations for a refused claim.
 const budgetTooHot = 0
 
-// holding is a ledger that accepts what it is asked first, says that nothing is
-// left, and then keeps everybody waiting.
+// holding is a ledger that accepts the first claims, reports no units left, and then
+// hangs.
 type holding struct {
 	ledger.Ledger
 	calls chan struct{} // has room for the first call
@@ -38,7 +38,7 @@ func (h *holding) Do(_ context.Context, req ledger.Request) (ledger.Reply, error
 	}}, nil
 }
 
-// crowded is a stage whose line is as long as nothing left allows.
+// crowded is a stage whose line is as long as it may be without units.
 func crowded(tb testing.TB) (*purchase.Stage, *sale.Sale) {
 	tb.Helper()
 	const batch = 2
@@ -78,7 +78,7 @@ func crowded(tb testing.TB) (*purchase.Stage, *sale.Sale) {
 		select {
 		case err := <-ended:
 			return code(err) == seckill.CodeTooHot
-		case <-time.After(50 * time.Millisecond): // it got in
+		case <-time.After(50 * time.Millisecond): // it was admitted
 			return false
 		}
 	})
@@ -92,7 +92,7 @@ func refuseOne(tb testing.TB, stage *purchase.Stage, on *sale.Sale) {
 	}
 }
 
-func TestTooHotKeepsItsAllocBudget(t *testing.T) {
+func TestBuy_TooHotKeepsItsAllocBudget(t *testing.T) {
 	if raceEnabled {
 		t.Log("the race detector allocates itself; budgets are measured without it")
 		return

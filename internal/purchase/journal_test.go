@@ -33,7 +33,7 @@ func (d *slowDisk) asked() int {
 	return len(d.waiting)
 }
 
-// end ends the syncs that were asked for.
+// end ends the requested syncs.
 func (d *slowDisk) end(err error) {
 	d.mu.Lock()
 	waiting := d.waiting
@@ -44,7 +44,7 @@ func (d *slowDisk) end(err error) {
 	}
 }
 
-// diary is what a stage was told to remember.
+// diary records the promises that a stage remembers.
 type diary struct {
 	mu      sync.Mutex
 	entries []seckill.Entry
@@ -83,7 +83,7 @@ func journaled(t *testing.T, stock int64) (*fixture, *slowDisk, *diary) {
 	return c, disk, d
 }
 
-// begin asks for a unit, and returns where the answer will come.
+// begin sends a claim and returns the channel of its answer.
 func (c *fixture) begin(buyer, key string) <-chan answer {
 	told := make(chan answer, 1)
 	go func() {
@@ -114,7 +114,7 @@ func TestJournal_BuyerIsAnsweredAfterTheSync(t *testing.T) {
 	}
 }
 
-// Refusals promise nothing, and wait for nothing.
+// Refusals promise nothing, so they need no sync.
 func TestJournal_RefusalsDoNotWait(t *testing.T) {
 	c, disk, _ := journaled(t, 1)
 	first := c.begin("a", "")
@@ -125,8 +125,8 @@ func TestJournal_RefusalsDoNotWait(t *testing.T) {
 	rig.Must(t, (<-first).err)
 }
 
-// A write that fails is busy: the ledger has the order, and its key finds it
-// once the disk is well.
+// If the write fails, the answer is busy. The ledger has the order, and its key finds it
+// once the disk works again.
 func TestJournal_FailedWriteIsBusyAndTheKeyFindsTheOrderLater(t *testing.T) {
 	c, disk, d := journaled(t, 10)
 	first := c.begin("a", "k")
@@ -154,7 +154,7 @@ func TestJournal_FailedWriteIsBusyAndTheKeyFindsTheOrderLater(t *testing.T) {
 	}
 }
 
-// While a promise could not be kept, the ledger is not asked for one.
+// If promises cannot be written, the ledger gets no claims.
 func TestJournal_BusyBeforeTheLedgerWhenNotReady(t *testing.T) {
 	c, disk, _ := journaled(t, 10)
 	disk.full.Store(true)
@@ -170,7 +170,7 @@ func TestJournal_BusyBeforeTheLedgerWhenNotReady(t *testing.T) {
 	rig.Must(t, (<-told).err)
 }
 
-// Close returns when everybody is answered, who waits for the disk included.
+// Close returns after every claim is answered, also those that wait for the disk.
 func TestJournal_CloseWaitsForTheSync(t *testing.T) {
 	c, disk, _ := journaled(t, 10)
 	told := c.begin("a", "")

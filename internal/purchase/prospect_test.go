@@ -14,8 +14,8 @@ import (
 	"seckill/test/virtual"
 )
 
-// The outlet of these tests serves batches of ten on two lanes, each step a
-// twentieth of a second: 400 claims a second.
+// The outlets of these tests serve batches of ten on two lanes. A step takes 50 ms, so
+// they serve 400 claims a second.
 const (
 	lineBatch    = 10
 	lineStep     = 50 * time.Millisecond
@@ -23,7 +23,7 @@ const (
 	lineDeadline = 800 * time.Millisecond
 )
 
-// newLine is an outlet with a line whose bound nobody reaches.
+// newLine is an outlet whose queue bound is never reached.
 func newLine(t *testing.T, stock ...int64) (*outlet, *reasons) {
 	t.Helper()
 	why := &reasons{counts: map[purchase.TooHot]int{}}
@@ -34,7 +34,7 @@ func newLine(t *testing.T, stock ...int64) (*outlet, *reasons) {
 	return o, why
 }
 
-// reasons counts why claims were too hot.
+// reasons counts the reasons of too_hot.
 type reasons struct {
 	mu     sync.Mutex
 	counts map[purchase.TooHot]int
@@ -52,7 +52,7 @@ func (r *reasons) of(why purchase.TooHot) int {
 	return r.counts[why]
 }
 
-// seen is how claims of a crowd were answered.
+// seen counts the answers of a crowd.
 type seen struct {
 	mu    sync.Mutex
 	codes map[seckill.Code]int
@@ -66,7 +66,7 @@ func (s *seen) add(code seckill.Code, took time.Duration) {
 	s.took[code] = append(s.took[code], took)
 }
 
-// stream lets claims arrive at a rate, whether or not they are answered.
+// stream sends claims at a rate, answered or not.
 func (o *outlet) stream(name string, rate int, lasts time.Duration) *seen {
 	s := &seen{codes: map[seckill.Code]int{}, took: map[seckill.Code][]time.Duration{}}
 	var all sync.WaitGroup
@@ -78,7 +78,7 @@ func (o *outlet) stream(name string, rate int, lasts time.Duration) *seen {
 	return s
 }
 
-func TestUnderOverloadGoodputStaysAndWaitingIsBounded(t *testing.T) {
+func TestProspect_OverloadKeepsGoodputAndBoundsWaiting(t *testing.T) {
 	for _, times := range []int{1, 2, 5, 20} {
 		virtual.Test(t, func(t *testing.T) {
 			o, why := newLine(t, 1_000_000)
@@ -104,8 +104,8 @@ func TestUnderOverloadGoodputStaysAndWaitingIsBounded(t *testing.T) {
 	}
 }
 
-// A line that was quiet has answered little, and can do as much as ever.
-func TestTheFirstCrowdAfterAQuietHourIsLetIn(t *testing.T) {
+// A line that was quiet answered few claims, but can still answer as many as ever.
+func TestProspect_FirstCrowdAfterQuietHourIsAdmitted(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		o, _ := newLine(t, 1_000_000)
 		o.stream("quiet", 1, 100*time.Second)
@@ -116,13 +116,13 @@ func TestTheFirstCrowdAfterAQuietHourIsLetIn(t *testing.T) {
 	})
 }
 
-func TestAfterAStallTheLineFillsAgain(t *testing.T) {
+func TestProspect_LineFillsAgainAfterStall(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		o, _ := newLine(t, 1_000_000)
 		o.stream("before", lineRate, time.Second)
-		o.remote.setPace(390 * time.Millisecond) // just within the lane's patience
+		o.remote.setPace(390 * time.Millisecond) // just below the lane's timeout
 		slow := o.stream("slow", 2*lineRate, 3*time.Second)
-		// Two lanes of ten every 390 ms, and all that they carry is answered in time.
+		// Two lanes of ten every 390 ms; all claims in their steps are answered in time.
 		if slow.codes[""] < 3*40 {
 			t.Errorf("while it was slow: %v", slow.codes)
 		}
@@ -134,9 +134,8 @@ func TestAfterAStallTheLineFillsAgain(t *testing.T) {
 	})
 }
 
-// Ten units, of which the ledger has told: a few more than they can serve may
-// wait for them, the rest need not.
-func TestClaimsBeyondWhatIsLeftAreTooHotNotSoldOut(t *testing.T) {
+// Ten units are left. A few more claims than units may wait; the others are refused.
+func TestProspect_ClaimsBeyondUnitsLeftAreTooHot(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		const left = 10
 		o, why := newLine(t, left+1)
@@ -155,8 +154,8 @@ func TestClaimsBeyondWhatIsLeftAreTooHotNotSoldOut(t *testing.T) {
 	})
 }
 
-// What is free elsewhere counts.
-func TestUnitsOfOtherShardsAreWorthWaitingFor(t *testing.T) {
+// Free units on other shards count.
+func TestProspect_CountsUnitsOfOtherShards(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		o, why := newLine(t, 1, 500, 500)
 		for shard := range 3 {
@@ -174,8 +173,8 @@ func TestUnitsOfOtherShardsAreWorthWaitingFor(t *testing.T) {
 	})
 }
 
-// Who repeats a claim needs no unit.
-func TestWhoMayHaveAnOrderIsSparedForWantOfUnits(t *testing.T) {
+// A repeated claim needs no unit.
+func TestProspect_RememberedBuyerNeedsNoUnit(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		o := newOutletWith(t, func(opt *purchase.Options) {
 			opt.Memory = sale.NewMemory()
@@ -200,8 +199,8 @@ func TestWhoMayHaveAnOrderIsSparedForWantOfUnits(t *testing.T) {
 	})
 }
 
-// The memory of empty shelves ends with the next claim.
-func TestUnitsThatComeBackAreSoldToTheNextClaim(t *testing.T) {
+// The next claim renews the estimate of units left.
+func TestProspect_ReturnedUnitsAreSold(t *testing.T) {
 	for name, strategy := range map[string]seckill.Strategy{"ledger": seckill.StrategyAsync, "store": seckill.StrategyDirect} {
 		t.Run(name, func(t *testing.T) {
 			c := newFixtureOf(t, 1, []func(*seckill.Product){rig.Strategy(strategy)})
@@ -218,8 +217,8 @@ func TestUnitsThatComeBackAreSoldToTheNextClaim(t *testing.T) {
 	}
 }
 
-// The store's own line is held to the same.
-func TestATillRefusesWhatItCannotServe(t *testing.T) {
+// The same rules hold for the till.
+func TestTill_RefusesClaimsBeyondItsCapacity(t *testing.T) {
 	gate := make(chan struct{})
 	slow := &slowSeller{gate: gate}
 	why := &reasons{counts: map[purchase.TooHot]int{}}

@@ -56,7 +56,7 @@ func newFixtureOf(t *testing.T, stock int64, product []func(*seckill.Product), c
 	return c
 }
 
-// batches keeps the sizes of batches.
+// batches records the sizes of batches.
 type batches struct{ *fixture }
 
 func (b batches) Observe(claims float64) {
@@ -65,14 +65,14 @@ func (b batches) Observe(claims float64) {
 	b.fixture.batches = append(b.fixture.batches, int(claims))
 }
 
-// RequestRecovery keeps the cause.
+// RequestRecovery records the cause.
 func (c *fixture) RequestRecovery(_ uint32, cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.troubles = append(c.troubles, cause)
 }
 
-// reports are what a test wants to hear of.
+// reports records the calls of Reports.
 type reports struct {
 	tooHot    func(purchase.TooHot)
 	dualWrite func(purchase.DualWriteResult)
@@ -103,7 +103,7 @@ func (c *fixture) buy(buyer string) (seckill.OrderNo, error) {
 	return c.Buy(c.on, purchase.Claim{Buyer: buyer, Quantity: 1})
 }
 
-// Buy is the stage's.
+// Buy calls the stage's.
 func (c *fixture) Buy(on *sale.Sale, claim purchase.Claim) (seckill.OrderNo, error) {
 	bought, err := c.Stage.Buy(on, claim)
 	return bought.OrderNo, err
@@ -122,7 +122,7 @@ func code(err error) seckill.Code {
 	return seckill.CodeOf(err)
 }
 
-// crowd lets n buyers buy at once and returns their answers.
+// crowd sends the claims of n buyers at once and returns their answers.
 func (c *fixture) crowd(n int, name string) []error {
 	errs := make([]error, n)
 	var all sync.WaitGroup
@@ -141,7 +141,7 @@ func tally(errs []error) map[seckill.Code]int {
 	return counts
 }
 
-func TestAnswersAreTheLedgersVerdicts(t *testing.T) {
+func TestBuy_AnswersAreTheLedgersVerdicts(t *testing.T) {
 	c := newFixture(t, 2)
 	first, err := c.buy("a")
 	rig.Must(t, err)
@@ -181,16 +181,16 @@ func TestAnswersAreTheLedgersVerdicts(t *testing.T) {
 	}
 }
 
-func TestAProductThatIsNotPreheatedIsBusy(t *testing.T) {
+func TestBuy_BusyIfNotPreheated(t *testing.T) {
 	c := newFixture(t, 1)
 	c.Product(t, 2, 5)
 	_, err := c.Buy(c.Catalog.Find(2), purchase.Claim{Buyer: "a", Quantity: 1})
 	rig.Refused(t, err, seckill.CodeBusy)
 }
 
-// While one batch is in flight the next one gathers: with both lanes busy, all
-// that arrive make few batches, and nobody waited for a batch to fill.
-func TestWhileABatchIsInFlightTheNextGathers(t *testing.T) {
+// While both lanes are busy, all arriving claims gather in few batches. No claim waits for
+// a batch to fill.
+func TestBatcher_GathersWhileABatchIsInFlight(t *testing.T) {
 	const lanes, queued, beyond, most = 2, 150, 10, 100
 	var refused atomic.Int64
 	c := newFixture(t, 1000, func(o *purchase.Options) {
@@ -210,13 +210,13 @@ func TestWhileABatchIsInFlightTheNextGathers(t *testing.T) {
 	if got := tally(slices.Concat(<-done, <-done, <-done)); got[""] != lanes+queued {
 		t.Fatalf("answers are %v", got)
 	}
-	// Whichever lane came first, the two have shared the line.
+	// Whichever lane came first, both took claims from the line.
 	if sizes := c.sizes(); slices.Max(sizes) < queued/lanes || slices.Max(sizes) > most {
 		t.Errorf("batches of %v: nothing gathered, or beyond the bound", sizes)
 	}
 }
 
-func TestAFullQueueIsTooHotAtOnce(t *testing.T) {
+func TestBatcher_FullQueueIsTooHot(t *testing.T) {
 	const crowd, queued, lanes = 20, 5, 2
 	c := newFixture(t, 1000, func(o *purchase.Options) {
 		o.QueueSize, o.MaxBatch, o.Timeout, o.Lane.CallTimeout = queued, 1, time.Minute, time.Minute
@@ -242,7 +242,7 @@ func TestAFullQueueIsTooHotAtOnce(t *testing.T) {
 	}
 }
 
-func TestADeadlineIsBusyAndTheRepeatedClaimFindsItsOrder(t *testing.T) {
+func TestBuy_BusyAtDeadlineAndRepeatFindsOrder(t *testing.T) {
 	c := newFixture(t, 10, func(o *purchase.Options) { o.Timeout = 100 * time.Millisecond })
 	c.Ledger.FailAfter("Do", 1) // the reply is lost; asking is held up
 	open := c.Ledger.Block("Heartbeat")
@@ -270,9 +270,9 @@ func TestADeadlineIsBusyAndTheRepeatedClaimFindsItsOrder(t *testing.T) {
 	}
 }
 
-// Claims that gave up leave their waiters to the batcher: an answer that comes
-// late must never reach another claimant.
-func TestLateAnswersReachNobodyElse(t *testing.T) {
+// A claim that gave up leaves its waiter to the batcher. A late answer must never reach
+// another claimant.
+func TestBuy_LateAnswersReachNoOtherClaim(t *testing.T) {
 	const hiccups = 15
 	c := newFixture(t, 1_000_000, func(o *purchase.Options) { o.Timeout = 50 * time.Millisecond })
 	var accepted, gaveUp atomic.Int64
@@ -297,7 +297,7 @@ func TestLateAnswersReachNobodyElse(t *testing.T) {
 			}
 		})
 	}
-	for range hiccups { // the ledger stands still now and then
+	for range hiccups { // the ledger hangs for short times
 		were := gaveUp.Load()
 		open := c.Ledger.Block("Do")
 		rig.Until(t, "claims give up", func() bool { return gaveUp.Load() > were })
@@ -307,9 +307,9 @@ func TestLateAnswersReachNobodyElse(t *testing.T) {
 	}
 }
 
-// A recovery under load: no claim hangs, every accepted order is held, and
-// buying goes on in the new epoch without anybody's help.
-func TestBuyingGoesOnInTheNextEpoch(t *testing.T) {
+// A recovery under load: no claim hangs, every accepted order survives, and sales continue
+// in the new epoch without intervention.
+func TestBuy_ContinuesInTheNextEpoch(t *testing.T) {
 	const stock = 100_000
 	c := newFixture(t, stock)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -349,12 +349,12 @@ func TestBuyingGoesOnInTheNextEpoch(t *testing.T) {
 	}
 }
 
-// A crowd before a closed shard must not start batchers with every claim.
-func TestAClosedShardIsBusyAndRaisesTrouble(t *testing.T) {
+// A crowd at a closed shard must not start batchers with every claim.
+func TestBuy_ClosedShardIsBusyAndRequestsRecovery(t *testing.T) {
 	c := newFixture(t, 100)
 	rig.Must(t, c.Embedded.Close(t.Context(), c.on.Shard(0)))
 	const crowd, atLeast, lanes = 100, 150 * time.Millisecond, 2
-	const pause = 100 * time.Millisecond // between two starts, as the stage has it
+	const pause = 100 * time.Millisecond // between two starts, as in the stage
 	calls, began := c.Ledger.Calls("Do"), time.Now()
 	asked := 0
 	for ; asked < crowd || time.Since(began) < atLeast; asked++ {
@@ -376,7 +376,7 @@ func TestAClosedShardIsBusyAndRaisesTrouble(t *testing.T) {
 	rig.Until(t, "the sale goes on", func() bool { _, err := c.buy("a"); return err == nil })
 }
 
-func TestARebuildingProductIsBusyWithoutAskingTheLedger(t *testing.T) {
+func TestBuy_RebuildingProductIsBusyWithoutLedgerCall(t *testing.T) {
 	c := newFixture(t, 100)
 	_, err := c.buy("a")
 	rig.Must(t, err)
@@ -390,7 +390,7 @@ func TestARebuildingProductIsBusyWithoutAskingTheLedger(t *testing.T) {
 	}
 }
 
-func TestCloseAnswersEverybodyAndLeavesNoGoroutine(t *testing.T) {
+func TestClose_AnswersAllAndLeavesNoGoroutine(t *testing.T) {
 	c := newFixture(t, 100_000, func(o *purchase.Options) { o.Timeout = time.Minute })
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -416,7 +416,7 @@ func TestCloseAnswersEverybodyAndLeavesNoGoroutine(t *testing.T) {
 	rig.Until(t, "the batchers are gone", func() bool { return !strings.Contains(stacks(), "purchase.(*batcher)") })
 }
 
-func TestARetiredSaleStopsItsBatchers(t *testing.T) {
+func TestRetire_StopsBatchers(t *testing.T) {
 	c := newFixture(t, 10)
 	_, err := c.buy("a")
 	rig.Must(t, err)
@@ -430,7 +430,7 @@ func TestARetiredSaleStopsItsBatchers(t *testing.T) {
 	rig.Must(t, err)
 }
 
-func TestAHeartbeatRetiresTheLanesOfAnEpochThatIsOver(t *testing.T) {
+func TestHeartbeat_RetiresLanesOfAnOldEpoch(t *testing.T) {
 	c := newFixture(t, 10)
 	_, err := c.buy("a")
 	rig.Must(t, err)

@@ -12,7 +12,7 @@ import (
 	"seckill/test/virtual"
 )
 
-// answers are those of one claim, sent again and again under one key.
+// answers are the answers to one claim that is sent repeatedly with one key.
 type answers struct {
 	buyer string
 	all   sync.WaitGroup
@@ -26,7 +26,7 @@ func repeated(buyer string) *answers {
 	return &answers{buyer: buyer, found: map[seckill.OrderNo]int{}, codes: map[seckill.Code]int{}}
 }
 
-// send sends the claim, and does not wait for the answer.
+// send sends the claim and does not wait for the answer.
 func (a *answers) send(at *outlet) {
 	a.all.Go(func() {
 		bought, err := at.Buy(at.on, purchase.Claim{Buyer: a.buyer, Quantity: 1, Key: "k"})
@@ -38,7 +38,7 @@ func (a *answers) send(at *outlet) {
 	})
 }
 
-// agree holds that every answer was the same order.
+// agree checks that all answers have the same order.
 func (a *answers) agree(t *testing.T) {
 	t.Helper()
 	a.all.Wait()
@@ -47,9 +47,9 @@ func (a *answers) agree(t *testing.T) {
 	}
 }
 
-// The last unit is on another shard, and a claim is sent again while it waits
-// for it: there was one unit, and the second finds the order of the first.
-func TestAClaimRepeatedWhileItWaitsForUnitsFindsItsOrder(t *testing.T) {
+// The last unit is on another shard, and a claim is repeated while it waits for the unit.
+// There is one unit, so the second request must find the first one's order.
+func TestSupply_RepeatedClaimThatWaitsFindsOrder(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 0, 1)
 		o.remote.slow = 5 * time.Millisecond
@@ -64,7 +64,7 @@ func TestAClaimRepeatedWhileItWaitsForUnitsFindsItsOrder(t *testing.T) {
 	})
 }
 
-func TestAClaimRepeatedAtAnotherInstanceFindsItsOrder(t *testing.T) {
+func TestSupply_ClaimRepeatedAtAnotherInstanceFindsOrder(t *testing.T) {
 	for _, slow := range []time.Duration{0, time.Millisecond, 20 * time.Millisecond, 100 * time.Millisecond} {
 		virtual.Test(t, func(t *testing.T) {
 			a := newOutlet(t, 0, 1, 0)
@@ -83,10 +83,10 @@ func TestAClaimRepeatedAtAnotherInstanceFindsItsOrder(t *testing.T) {
 	}
 }
 
-// The shard's no is on its way while the last unit is brought and sold to the
-// same claim, and that nothing is left is proven. The flag waits for it: whom a
-// call of before sold to is not known yet, and its no is older than the proof.
-func TestTheFlagWaitsForCallsThatWereUnderWay(t *testing.T) {
+// The shard's refusal is in flight while the last unit is brought and sold to the same
+// claim, and sold out is proven. The flag must wait: the buyer of an earlier call may not
+// be remembered yet, and that refusal is older than the proof.
+func TestSoldOut_FlagWaitsForCallsInFlight(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 0, 1)
 		o.remote.slow = 50 * time.Millisecond
@@ -110,9 +110,8 @@ func TestTheFlagWaitsForCallsThatWereUnderWay(t *testing.T) {
 	})
 }
 
-// A claim that the shard does not decide in time after the proof is not told
-// what was true too long ago.
-func TestAProofThatGrewOldIsNoAnswer(t *testing.T) {
+// If the shard decides a claim too late after the proof, the proof is not used.
+func TestSupply_OldProofIsNoAnswer(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		o := newOutletWith(t, func(opt *purchase.Options) { opt.Lane.CallTimeout = 2 * time.Second }, 0, 0)
 		o.remote.slow = 10 * time.Millisecond

@@ -18,7 +18,7 @@ import (
 	"seckill/test/virtual"
 )
 
-// homed is a buyer whose home the shard is.
+// homed returns a buyer whose home is the shard.
 func (o *outlet) homed(shard, i int) string {
 	for n := 0; ; n++ {
 		if name := fmt.Sprintf("b-%d-%d", i, n); seckill.HomeShard(&o.product, name) == shard {
@@ -36,7 +36,7 @@ func (o *outlet) want(t *testing.T, buyer string, quantity int, want seckill.Cod
 	}
 }
 
-func TestAnEmptyShardSellsWhatOthersHave(t *testing.T) {
+func TestSupply_EmptyShardSellsUnitsOfOthers(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 0, 3, 4, 0)
 		o.want(t, o.homed(0, 1), 5, "")
@@ -53,8 +53,8 @@ func TestAnEmptyShardSellsWhatOthersHave(t *testing.T) {
 	})
 }
 
-// The flag stands for a second from the instant before the proof was begun.
-func TestAProofIsNoYoungerThanItsFirstLook(t *testing.T) {
+// The flag is valid for a second from the instant before the proof began.
+func TestSupply_ProofCountsFromItsFirstSurvey(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 0, 0)
 		o.remote.slow = 100 * time.Millisecond
@@ -71,7 +71,7 @@ func TestAProofIsNoYoungerThanItsFirstLook(t *testing.T) {
 	})
 }
 
-func TestUnitsThatCannotArriveAreTooHot(t *testing.T) {
+func TestSupply_TooHotIfUnitsCannotArrive(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 0, 3)
 		o.remote.loseCredits(true)
@@ -86,8 +86,8 @@ func TestUnitsThatCannotArriveAreTooHot(t *testing.T) {
 	})
 }
 
-// A shard that cannot be read keeps nobody from the units of those that can.
-func TestAShardThatIsDownHoldsUpNoOther(t *testing.T) {
+// A shard that cannot be read does not block the units of the other shards.
+func TestSupply_DownShardDelaysNoOther(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 0, 3, 0)
 		o.remote.unreadable = func(shard int) bool { return shard == 2 }
@@ -101,9 +101,9 @@ func TestAShardThatIsDownHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-func TestACrowdSharesOneProof(t *testing.T) {
+func TestSupply_CrowdSharesOneProof(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
-		// So that no shard finds more in its line than nothing can serve.
+		// With this batch size, no line refuses claims for lack of units.
 		o := newOutletWith(t, func(opt *purchase.Options) { opt.MaxBatch = opt.QueueSize }, make([]int64, 16)...)
 		o.remote.slow = 5 * time.Millisecond
 		var all sync.WaitGroup
@@ -120,11 +120,11 @@ func TestACrowdSharesOneProof(t *testing.T) {
 	})
 }
 
-// What a proof would say too late is not said.
-func TestAProofThatTookTooLongIsNone(t *testing.T) {
+// A proof that comes too late is not used.
+func TestSupply_SlowProofIsNotUsed(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 0, 0)
-		o.remote.slow = 450 * time.Millisecond // two passes, of which the second is of two readings
+		o.remote.slow = 450 * time.Millisecond // two passes; the second has two readings
 		_, err := o.Buy(o.on, purchase.Claim{Buyer: "a", Quantity: 1})
 		if got := code(err); got == seckill.CodeSoldOut || got == "" {
 			t.Errorf("answered %q", got)
@@ -132,7 +132,7 @@ func TestAProofThatTookTooLongIsNone(t *testing.T) {
 	})
 }
 
-func TestClaimsThatWaitForUnitsAreAnsweredWhenTheirShardsClose(t *testing.T) {
+func TestSupply_WaitingClaimsAnsweredWhenShardsClose(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 0, 3)
 		rig.Must(t, o.remote.Close(context.Background(), o.on.Shard(1)))
@@ -143,7 +143,7 @@ func TestClaimsThatWaitForUnitsAreAnsweredWhenTheirShardsClose(t *testing.T) {
 	})
 }
 
-func TestClaimsThatWaitForUnitsAreAnsweredWhenTheStageStops(t *testing.T) {
+func TestSupply_WaitingClaimsAnsweredWhenStageStops(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 0, 3)
 		o.remote.slow = 300 * time.Millisecond
@@ -157,9 +157,8 @@ func TestClaimsThatWaitForUnitsAreAnsweredWhenTheStageStops(t *testing.T) {
 	})
 }
 
-// A process that died in the middle of a transfer left its units to whoever
-// asks for them.
-func TestUnitsThatADeadProcessLeftAreSold(t *testing.T) {
+// A process died during a transfer. The next claims can get its units.
+func TestSupply_UnitsOfADeadProcessAreSold(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		o := newOutlet(t, 0, 0, 5)
 		ctx, die := context.WithCancel(context.Background())

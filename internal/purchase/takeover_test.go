@@ -12,7 +12,7 @@ import (
 	"seckill/test/rig"
 )
 
-// remembered are the promises that a stage had remembered.
+// remembered records the promises of a stage.
 type remembered struct {
 	mu  sync.Mutex
 	nos []seckill.OrderNo
@@ -20,7 +20,7 @@ type remembered struct {
 
 func (r *remembered) keep(o *purchase.Options) { o.Promises = r }
 
-// Remember keeps the numbers of an entry.
+// Remember records the order numbers of an entry.
 func (r *remembered) Remember(e seckill.Entry) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -85,27 +85,26 @@ func TestBuy_BusyUntilTheStoreIsOpen(t *testing.T) {
 	rig.Must(t, err)
 }
 
-// A till that has not heard of the return sells nothing: the store compares the
-// epoch.
+// A till that has missed the return sells nothing, because the store compares the epoch.
 func TestBuy_BusyAtATillThatMissedTheReturn(t *testing.T) {
 	c := newFixture(t, 3)
 	c.TakeOver(t, 1)
 	_, err := c.buy("a")
 	rig.Must(t, err)
-	deaf := sale.NewCatalog(c.Store) // an instance that hears nothing
+	deaf := sale.NewCatalog(c.Store) // an instance that gets no notifications
 	rig.Must(t, deaf.Refresh(t.Context()))
 	_, err = c.Lifecycle.Recover(t.Context(), 1, rig.Operator)
 	rig.Must(t, err)
 	_, err = c.Buy(deaf.Find(1), purchase.Claim{Buyer: "b", Quantity: 1})
 	rig.Refused(t, err, seckill.CodeBusy)
-	_, err = c.buy("b") // this one has heard
+	_, err = c.buy("b") // this instance has been notified
 	rig.Must(t, err)
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
-// The ledger has accepted a claim, and its reply comes after this instance has
-// learned of the takeover: somebody may have been told that all promises of the
-// old epoch are written. It makes no more of them.
+// The ledger accepts a claim, but the reply arrives after this instance has learned of the
+// takeover. The takeover may already rely on all promises of the old epoch being known, so
+// the instance makes no further one.
 func TestBuy_BusyIfTheEpochMovedBeforeTheReply(t *testing.T) {
 	for name, strategy := range map[string]seckill.Strategy{"async": seckill.StrategyAsync, "dualwrite": seckill.StrategyDualWrite} {
 		t.Run(name, func(t *testing.T) {

@@ -17,13 +17,13 @@ import (
 	"seckill/test/rig"
 )
 
-// newShop is a fixture of one direct product.
+// newShop is a fixture with one direct product.
 func newShop(t *testing.T, stock int64, changes ...func(*purchase.Options)) *fixture {
 	t.Helper()
 	return newFixtureOf(t, stock, []func(*seckill.Product){rig.Strategy(seckill.StrategyDirect)}, changes...)
 }
 
-func TestADirectProductIsSoldByTheStoreAlone(t *testing.T) {
+func TestTill_DirectProductIsSoldByStoreOnly(t *testing.T) {
 	c := newShop(t, 2)
 	first, err := c.Stage.Buy(c.on, purchase.Claim{Buyer: "a", Quantity: 1, Ref: "shop-7"})
 	rig.Must(t, err)
@@ -63,9 +63,9 @@ func TestADirectProductIsSoldByTheStoreAlone(t *testing.T) {
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
-// Among several instances the sold-out gate lets every known buyer ask the
-// store, so that their memories need not hold all who bought.
-func TestTill_BuyersOfASharedStoreAreNotLearned(t *testing.T) {
+// With several instances, every known buyer passes the sold-out gate to the store. So the
+// instances need not remember all buyers.
+func TestTill_BuyersOfASharedStoreAreNotRemembered(t *testing.T) {
 	for _, shared := range []bool{true, false} {
 		c := newShop(t, 1, func(opt *purchase.Options) { opt.SharedStore = shared })
 		_, err := c.buy("a")
@@ -76,14 +76,14 @@ func TestTill_BuyersOfASharedStoreAreNotLearned(t *testing.T) {
 	}
 }
 
-func TestADirectProductThatIsNotPreheatedIsBusy(t *testing.T) {
+func TestTill_BusyIfNotPreheated(t *testing.T) {
 	c := newShop(t, 1)
 	c.Product(t, 2, 5, rig.Strategy(seckill.StrategyDirect))
 	_, err := c.Buy(c.Catalog.Find(2), purchase.Claim{Buyer: "a", Quantity: 1})
 	rig.Refused(t, err, seckill.CodeBusy)
 }
 
-func TestADirectCrowdGetsExactlyTheStockInFewTransactions(t *testing.T) {
+func TestTill_SellsExactlyTheStockInFewTransactions(t *testing.T) {
 	const stock, buyers = 150, 400
 	c := newShop(t, stock)
 	answers := tally(c.crowd(buyers, "b"))
@@ -99,9 +99,9 @@ func TestADirectCrowdGetsExactlyTheStockInFewTransactions(t *testing.T) {
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
-// The reply of the store is lost: nobody knows, so nobody is told no, and the
-// repeated claim finds its order.
-func TestADirectClaimWithoutAnAnswerIsFoundByItsKey(t *testing.T) {
+// The store's reply is lost, so the answer is unknown: busy. The repeated claim finds the
+// order.
+func TestTill_ClaimWithLostReplyIsFoundByKey(t *testing.T) {
 	c := newShop(t, 10)
 	c.Store.FailAfter("Sell", 1)
 	keyed := purchase.Claim{Buyer: "a", Quantity: 1, Key: "k"}
@@ -115,8 +115,8 @@ func TestADirectClaimWithoutAnAnswerIsFoundByItsKey(t *testing.T) {
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
-// A key names its order also when that has ended, and the answer says so.
-func TestARepeatedKeyAtTheTillIsToldWhereItsOrderStands(t *testing.T) {
+// A key finds its order also after the order has ended; the answer has its status.
+func TestTill_RepeatedKeyReturnsOrderStatus(t *testing.T) {
 	c := newShop(t, 10)
 	keyed := purchase.Claim{Buyer: "a", Quantity: 1, Key: "k"}
 	first, err := c.Stage.Buy(c.on, keyed)
@@ -131,7 +131,7 @@ func TestARepeatedKeyAtTheTillIsToldWhereItsOrderStands(t *testing.T) {
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
-func TestABadClaimDoesNotRefuseItsNeighbours(t *testing.T) {
+func TestTill_BadClaimDoesNotFailTheBatch(t *testing.T) {
 	picky := &pickySeller{refuses: "b-7"}
 	c := newShop(t, 100, func(o *purchase.Options) { o.Timeout, o.DirectSeller = time.Minute, picky })
 	picky.DirectSeller = c.Store
@@ -144,7 +144,7 @@ func TestABadClaimDoesNotRefuseItsNeighbours(t *testing.T) {
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
-func TestAStoreOutageIsBusyAndMakesNothing(t *testing.T) {
+func TestTill_StoreOutageIsBusyAndSellsNothing(t *testing.T) {
 	c := newShop(t, 100)
 	c.Store.FailBefore("Sell", -1)
 	if got := tally(c.crowd(50, "a")); got[seckill.CodeBusy] != 50 {
@@ -156,7 +156,7 @@ func TestAStoreOutageIsBusyAndMakesNothing(t *testing.T) {
 	}
 }
 
-func TestAFullTillIsTooHotAtOnceAndAShutOneAnswersEverybody(t *testing.T) {
+func TestTill_FullQueueIsTooHotAndShutAnswersWaiters(t *testing.T) {
 	const crowd, queued = 20, 5
 	slow := &slowSeller{gate: make(chan struct{})}
 	c := newShop(t, 1000, func(o *purchase.Options) {
@@ -195,8 +195,8 @@ func TestAFullTillIsTooHotAtOnceAndAShutOneAnswersEverybody(t *testing.T) {
 	rig.Until(t, "the till is gone", func() bool { return !strings.Contains(stacks(), "purchase.(*till)") })
 }
 
-// A sale's flag falls when its units come back, whoever brings them.
-func TestAStockChangeLowersTheFlagOfADirectProduct(t *testing.T) {
+// The sold-out flag is cleared when units come back, whoever returns them.
+func TestTill_StockChangeClearsSoldOutFlag(t *testing.T) {
 	c := newShop(t, 1)
 	_, err := c.buy("a")
 	rig.Must(t, err)
@@ -212,7 +212,7 @@ func TestAStockChangeLowersTheFlagOfADirectProduct(t *testing.T) {
 	storetest.CheckPromises(t, c.Store, 1)
 }
 
-func TestARetiredSaleShutsItsTill(t *testing.T) {
+func TestRetire_ShutsTill(t *testing.T) {
 	c := newShop(t, 10)
 	_, err := c.buy("a")
 	rig.Must(t, err)
@@ -222,7 +222,7 @@ func TestARetiredSaleShutsItsTill(t *testing.T) {
 	rig.Must(t, err)
 }
 
-// pickyCounter fails on the data of one buyer.
+// pickySeller fails on the data of one buyer.
 type pickySeller struct {
 	purchase.DirectSeller
 	refuses string
@@ -235,7 +235,7 @@ func (p *pickySeller) Sell(ctx context.Context, req store.SellRequest) (store.Se
 	return p.DirectSeller.Sell(ctx, req)
 }
 
-// slowCounter decides nothing until its gate is open.
+// slowSeller blocks until its gate is open.
 type slowSeller struct {
 	purchase.DirectSeller
 	gate   chan struct{}

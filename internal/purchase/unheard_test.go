@@ -11,9 +11,9 @@ import (
 	"seckill/test/virtual"
 )
 
-// Redis stands still, takes the claims as it goes on, and their buyers have heard
-// busy. Who repeats the key is told the order, and by then this instance remembers
-// it: its journal and a takeover must not miss a promise.
+// Redis hangs and executes the claims later; their buyers got busy. If a repeated key
+// returns the order, this instance must remember the order by then: its journal and a
+// takeover must not miss a promise.
 func TestBuy_OrderThatIsFoundByItsKeyIsRemembered(t *testing.T) {
 	const buyers = 20
 	virtual.Test(t, func(t *testing.T) {
