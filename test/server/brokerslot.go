@@ -14,21 +14,21 @@ import (
 	"seckill/test/broker"
 )
 
-// A test waits for the brokers of other tests no longer than slotWithin, and
-// looks every slotPoll.
+// A test waits up to slotWithin for the brokers of other tests, and checks
+// every slotPoll.
 const (
 	slotWithin = 10 * time.Minute
 	slotPoll   = 50 * time.Millisecond
 )
 
 // slot is the one broker that this process may run. A lock on a file makes it
-// one for all test processes of a user: brokers are large, and two of them would
-// slow each other and all tests beside them.
+// one for all test processes of a user, because brokers are large and two of
+// them would slow each other and all other tests.
 var slot brokerSlot
 
 type brokerSlot struct {
 	mu     sync.Mutex
-	unlock func()        // the lock of all processes; nil while it is not held
+	unlock func()        // releases the lock of all processes; nil while it is not held
 	users  []string      // the tests that use the present broker
 	kind   broker.Kind   // of the shared broker
 	shared brokerMachine // nil if there is none
@@ -36,7 +36,7 @@ type brokerSlot struct {
 }
 
 // take gives the slot to a test that starts a broker of its own. It waits until
-// the present broker has no user, and ends a shared one.
+// no test uses the current broker, and stops a shared one.
 func (s *brokerSlot) take(t testing.TB) {
 	t.Helper()
 	s.wait(t, func() bool { return false })
@@ -48,8 +48,9 @@ func (s *brokerSlot) take(t testing.TB) {
 	})
 }
 
-// share returns the shared broker of a kind. It starts the broker at its first
-// use, after a broker of another kind, and if the last test left it down.
+// share returns the shared broker of a kind. It starts the broker if it does
+// not run: at its first use, after a broker of another kind, or if the last
+// test left it down.
 func (s *brokerSlot) share(t testing.TB, kind broker.Kind, build func(jars string) (brokerMachine, error)) brokerMachine {
 	t.Helper()
 	jars := needJars(t, kind)
@@ -78,7 +79,7 @@ func (s *brokerSlot) share(t testing.TB, kind broker.Kind, build func(jars strin
 	return s.shared
 }
 
-// revive makes and starts the shared broker where that is needed.
+// revive makes and starts the shared broker if needed.
 func (s *brokerSlot) revive(kind broker.Kind, jars string, build func(jars string) (brokerMachine, error)) error {
 	if s.shared == nil {
 		machine, err := build(jars)
@@ -93,8 +94,8 @@ func (s *brokerSlot) revive(kind broker.Kind, jars string, build func(jars strin
 	return s.shared.base().begin()
 }
 
-// wait makes t a user of the slot when it is free, or when its present broker is
-// the one that the test wants to share.
+// wait makes t a user of the slot when the slot is free, or when the test wants
+// to share its current broker.
 func (s *brokerSlot) wait(t testing.TB, mayShare func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(context.Background(), slotWithin, fmt.Errorf("not within %s", slotWithin))
@@ -137,7 +138,7 @@ func (s *brokerSlot) join(ctx context.Context, test string, mayShare func() bool
 	if err != nil {
 		return false, err
 	}
-	// Tests of this process that come meanwhile wait for the mutex.
+	// Other tests of this process wait for the mutex meanwhile.
 	if s.unlock, err = broker.Lock(ctx, filepath.Join(dir, "running.lock")); err != nil {
 		return false, err
 	}
@@ -145,7 +146,7 @@ func (s *brokerSlot) join(ctx context.Context, test string, mayShare func() bool
 	return true, nil
 }
 
-// release ends a shared broker and lets others have theirs.
+// release stops a shared broker and frees the slot.
 func (s *brokerSlot) release() {
 	if s.shared != nil {
 		s.shared.base().end()

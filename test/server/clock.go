@@ -16,14 +16,14 @@ var clockSource []byte
 const (
 	clockLibrary = "clock.so"
 	clockFile    = "clock"
-	// clockEnv names the file in which testdata/clock.c reads how far the clock is
-	// moved.
+	// clockEnv names the file that tells testdata/clock.c the offset of the
+	// clock.
 	clockEnv = "SECKILL_TEST_CLOCK"
 )
 
-// movableClock compiles a wall clock that the test can set, and returns what a
-// process needs in its environment to have it. Redis asks the C library for the
-// time and has no setting for it.
+// movableClock compiles a wall clock that the test can set, and returns the
+// environment variables that load it. Redis gets the time from the C library
+// and has no setting for it.
 func movableClock(t testing.TB, dir string) (env []string) {
 	t.Helper()
 	compiler := need(t, "cc")
@@ -41,8 +41,8 @@ func movableClock(t testing.TB, dir string) (env []string) {
 	return []string{"LD_PRELOAD=" + library, clockEnv + "=" + file}
 }
 
-// moveClock writes without truncating: a process that maps the file dies when it
-// reads beyond its end.
+// moveClock writes without truncating: a process that maps the file would die
+// if it read beyond the end.
 func moveClock(file string, by time.Duration) error {
 	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -53,8 +53,8 @@ func moveClock(file string, by time.Duration) error {
 	return err
 }
 
-// MoveClock moves the wall clock of a server with RedisOptions.Clock at once, and
-// for its next lives too: by that much from the machine's.
+// MoveClock sets the offset of the server's wall clock from the machine's, at
+// once and for later starts. It needs RedisOptions.Clock.
 func (r *RedisServer) MoveClock(by time.Duration) {
 	r.t.Helper()
 	if err := moveClock(filepath.Join(r.Dir(), clockFile), by); err != nil {

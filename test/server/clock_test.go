@@ -28,7 +28,7 @@ func TestRedisClock_MovesAtOnceAndAfterRestart(t *testing.T) {
 	}
 }
 
-// wantClock wants the server's clock to differ from the machine's by that much.
+// wantClock checks that the server's clock differs from the machine's by want.
 func wantClock(t *testing.T, r *RedisServer, want time.Duration) {
 	t.Helper()
 	before := time.Now()

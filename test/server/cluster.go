@@ -15,19 +15,20 @@ import (
 const (
 	clusterSize  = 3
 	clusterSlots = 16384
-	// nodeTimeout is the silence after which nodes take one for dead and, as it
-	// has no replica, serve no more. A busy machine is no reason for that.
+	// nodeTimeout is the silence after which the nodes declare a node dead. The
+	// cluster then stops serving, because the node has no replica. It is long, so
+	// that this does not happen on a busy machine.
 	nodeTimeout    = 5 * time.Second
 	migrateTimeout = 10 * time.Second
 	migrateBatch   = 100 // keys
 
 	// Fields of a node in CLUSTER NODES: id, address, flags, master, ping, pong,
-	// epoch, link and then its slots, of which those on the move are in brackets.
+	// epoch, link and then its slots; slots that are being moved are in brackets.
 	epochField = 6
 	firstRange = 8
 )
 
-// ClusterOptions are what a test wants to be different.
+// ClusterOptions change the defaults of a test's cluster.
 type ClusterOptions struct {
 	// AppendFsync and Args are as in RedisOptions, for every node.
 	AppendFsync string
@@ -56,7 +57,7 @@ func Cluster(t testing.TB, opt ClusterOptions) *RedisCluster {
 	for i, node := range c.nodes {
 		first, last := i*clusterSlots/clusterSize, (i+1)*clusterSlots/clusterSize-1
 		node.Must("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(last))
-		// Nodes whose epochs are equal would quarrel about them first.
+		// Nodes with equal epochs would first have to resolve the conflict.
 		node.Must("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1))
 		if i > 0 {
 			host, port := node.hostPort()
@@ -83,8 +84,8 @@ func newClusterNode(t testing.TB, opt ClusterOptions) *RedisServer {
 	return newRedis(t, "redis-server", "", opt.TLS, append(settings, opt.Args...))
 }
 
-// WaitReady waits until every node says that the cluster is well, and all of
-// them the same of it. That needs all: each has slots that no other has.
+// WaitReady waits until every node reports a healthy cluster and all nodes
+// agree. Every node must be up, because each has slots that no other node has.
 func (c *RedisCluster) WaitReady() {
 	c.t.Helper()
 	for _, node := range c.nodes {
@@ -98,15 +99,15 @@ func (c *RedisCluster) WaitReady() {
 	c.waitAgreed()
 }
 
-// waitAgreed waits until every node says the same of who serves which slots, and
-// since which epoch.
+// waitAgreed waits until all nodes agree on the owner of each slot and on its
+// epoch.
 //
-// Without it, moves that follow each other closely can leave a slot to nobody.
-// A node makes its epoch the highest that it knows of when it gets a slot, and
-// of two that claim a slot the higher epoch has it. One that does not know yet
-// how high the giver has become by the last move gets the slot with a lower
-// epoch, and yields to a claim that the giver sent before it gave: then each
-// says that the other has it.
+// Without it, quick successive moves can leave a slot without an owner. A node
+// that gets a slot raises its epoch above all epochs that it knows. If two
+// nodes claim a slot, the higher epoch wins. If the receiver does not know yet
+// how high the giver's epoch became by the last move, it takes the slot with a
+// lower epoch. It then yields to an older claim of the giver, and each node
+// names the other as the owner.
 func (c *RedisCluster) waitAgreed() {
 	c.t.Helper()
 	poll(c.t, "the nodes agree", func() error {
@@ -126,7 +127,7 @@ func (c *RedisCluster) waitAgreed() {
 	})
 }
 
-// shares are the nodes that one knows, with their epochs and slots.
+// shares are the nodes that a node knows, with their epochs and slots.
 func shares(of *RedisServer) (string, error) {
 	reply, err := of.Cmd("CLUSTER", "NODES")
 	if err != nil {
@@ -148,7 +149,7 @@ func shares(of *RedisServer) (string, error) {
 // Nodes are the masters.
 func (c *RedisCluster) Nodes() []*RedisServer { return c.nodes }
 
-// After is the next master: another one than that, and each in its turn.
+// After is the master after the given one, in a circle.
 func (c *RedisCluster) After(node *RedisServer) *RedisServer {
 	return c.nodes[(slices.Index(c.nodes, node)+1)%len(c.nodes)]
 }
@@ -184,7 +185,7 @@ func (c *RedisCluster) Owner(slot int) *RedisServer {
 	return nil
 }
 
-// owns reports whether a node itself says that it serves a slot.
+// owns reports whether a node itself claims a slot.
 func (c *RedisCluster) owns(node *RedisServer, slot int) bool {
 	c.t.Helper()
 	for line := range strings.Lines(node.Must("CLUSTER", "NODES")) {
@@ -197,7 +198,7 @@ func (c *RedisCluster) owns(node *RedisServer, slot int) bool {
 			if !isRange {
 				to = from
 			}
-			// Slots that move stand in a range as well.
+			// The ranges include slots that are being moved.
 			first, err1 := strconv.Atoi(from)
 			last, err2 := strconv.Atoi(to)
 			if err1 == nil && err2 == nil && first <= slot && slot <= last {
@@ -215,17 +216,17 @@ func (c *RedisCluster) MigrateSlot(slot int, from, to *RedisServer) {
 	c.FinishMigration(slot, from, to)
 }
 
-// BeginMigration opens a slot for its move. From now on the old owner answers
-// ASK for keys that it does not have, and TRYAGAIN to commands of several keys
-// of which it has some; see MoveKeys.
+// BeginMigration starts the move of a slot. From now on the old owner answers
+// ASK for keys that it does not have, and TRYAGAIN to commands with several
+// keys if it has only some of them; see MoveKeys.
 func (c *RedisCluster) BeginMigration(slot int, from, to *RedisServer) {
 	c.t.Helper()
 	to.Must("CLUSTER", "SETSLOT", strconv.Itoa(slot), "IMPORTING", from.Must("CLUSTER", "MYID"))
 	from.Must("CLUSTER", "SETSLOT", strconv.Itoa(slot), "MIGRATING", to.Must("CLUSTER", "MYID"))
 }
 
-// MoveKeys moves keys of a slot whose migration has begun, all there are or
-// only those named, and returns how many.
+// MoveKeys moves keys of a slot after BeginMigration, all or only the named
+// ones, and returns their number.
 func (c *RedisCluster) MoveKeys(slot int, from, to *RedisServer, keys ...string) int {
 	c.t.Helper()
 	if len(keys) > 0 {
@@ -250,14 +251,15 @@ func (c *RedisCluster) migrate(from, to *RedisServer, keys []string) {
 	from.Must(append([]string{"MIGRATE", host, port, "", "0", milliseconds(migrateTimeout), "KEYS"}, keys...)...)
 }
 
-// FinishMigration moves the keys that are left and makes the new owner the
-// owner. From now on the others answer MOVED, and all know it.
+// FinishMigration moves the remaining keys and makes the new node the owner.
+// All nodes know the owner then and answer MOVED.
 func (c *RedisCluster) FinishMigration(slot int, from, to *RedisServer) {
 	c.t.Helper()
 	c.MoveKeys(slot, from, to)
 	id := to.Must("CLUSTER", "MYID")
 	to.Must("CLUSTER", "SETSLOT", strconv.Itoa(slot), "NODE", id)
-	// The old owner may get keys until it is told; then it refuses to let go.
+	// The old owner may get new keys until it knows the new owner; then it
+	// refuses to give up the slot.
 	poll(c.t, fmt.Sprintf("hand slot %d over", slot), func() error {
 		c.MoveKeys(slot, from, to)
 		_, err := from.Cmd("CLUSTER", "SETSLOT", strconv.Itoa(slot), "NODE", id)

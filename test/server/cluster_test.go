@@ -70,8 +70,8 @@ func TestCluster_MigratingSlotAnswersAskTryAgainThenMoved(t *testing.T) {
 	c.WaitReady()
 }
 
-// Whoever has just been given a slot gives another one away: the nodes must not
-// be asked so quickly that they lose one over it.
+// A node that has just received a slot gives another one away. The moves must
+// wait for the nodes to agree, so that no slot is lost.
 func TestCluster_SlotsMovedBothWaysHaveOneOwner(t *testing.T) {
 	t.Parallel()
 	c := Cluster(t, ClusterOptions{})

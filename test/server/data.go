@@ -13,7 +13,7 @@ import (
 	"seckill/test/loopback"
 )
 
-// need is the path of a program; without it the test is skipped.
+// need returns the path of a program. Without the program it skips the test.
 func need(t testing.TB, program string) string {
 	t.Helper()
 	path, err := exec.LookPath(program)
@@ -26,8 +26,8 @@ func need(t testing.TB, program string) string {
 	return path
 }
 
-// place is where a server lives: a directory with a short path, because the
-// path of a unix socket has 107 bytes at most, and an address.
+// place is a server's directory and address. The directory has a short path,
+// because the path of a unix socket has 107 bytes at most.
 type place struct {
 	dir     string
 	address string
@@ -35,7 +35,7 @@ type place struct {
 }
 
 // newPlace reserves an address, and makes a directory unless one is given.
-// Leaving gives back the address and removes a directory that was made.
+// leave releases the address and removes a directory that newPlace made.
 func newPlace(kind, dir string) (place, error) {
 	address, release, err := loopback.Reserve()
 	if err != nil {
@@ -52,9 +52,9 @@ func newPlace(kind, dir string) (place, error) {
 	return place{dir, address, func() { release(); os.RemoveAll(dir) }}, nil
 }
 
-// removeAtExit has a directory removed when this process ends, however it ends.
-// A shell waits for that on a pipe whose other end only this process holds; it
-// repeats while the server, dying at the same instant, still writes.
+// removeAtExit removes a directory when this process ends, also after a kill. A
+// shell waits on a pipe whose other end only this process holds. It repeats the
+// removal, because the server may still write while it dies.
 func removeAtExit(dir string) error {
 	cmd := exec.Command("sh", "-c", `cat; until rm -rf "$0"; do :; done`, dir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -71,7 +71,8 @@ func removeAtExit(dir string) error {
 	return nil
 }
 
-// untilExit keeps pipes from being closed by the garbage collector.
+// untilExit keeps the pipes referenced, so that the garbage collector does not
+// close them.
 var untilExit struct {
 	sync.Mutex
 	pipes []io.Closer

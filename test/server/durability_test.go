@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// What the servers' settings keep over the death of their process is what
-// docs/guarantees.md builds on. That of the machine cannot be shown here.
+// docs/guarantees.md relies on the data that these server settings keep when
+// the process is killed. A crash of the machine cannot be tested here.
 
 func TestRedis_KillWithAppendOnlyFileKeepsData(t *testing.T) {
 	for _, fsync := range []string{"no", "everysec", "always"} {
@@ -52,9 +52,9 @@ func TestMariaDB_FlushEachSecondKeepsCommitsAfterKill(t *testing.T) {
 	}
 }
 
-// A commit is answered from memory, and on its way to the disk within about a
-// second. One that is killed upon its answer is lost, unless that second ended
-// just then: hence some tries.
+// The server answers a commit from memory and writes it about once a second. A
+// kill right after the answer loses the commit, unless the write came just
+// then: hence several tries.
 func TestMariaDB_WriteEachSecondLosesTheLastSecondAfterKill(t *testing.T) {
 	t.Parallel()
 	m := MariaDB(t, MariaOptions{Args: []string{"--innodb-flush-log-at-trx-commit=0"}})
@@ -95,7 +95,7 @@ func TestMariaDB_FailoverLosesWritesTheReplicaLacks(t *testing.T) {
 	follower.insert(3)
 }
 
-// kept is a table of what a MariaDB was told.
+// kept is a table of committed rows in a MariaDB.
 type kept struct {
 	t  *testing.T
 	db *sql.DB
@@ -109,7 +109,7 @@ func keep(t *testing.T, dsn string) *kept {
 	return k
 }
 
-// reach reaches a table that is there.
+// reach connects to an existing table.
 func reach(t *testing.T, dsn string) *kept {
 	t.Helper()
 	db, err := sql.Open("mysql", strings.TrimPrefix(dsn, "mysql:"))
@@ -153,8 +153,8 @@ func (k *kept) rows() (ids []int) {
 	return ids
 }
 
-// logged is how far the server's log is, in one of its own ways to say that.
-// (Its status variables say it too, but those of MySQL come later.)
+// logged is a position of the server's log, from its status text. (The status
+// variables have it too, but in MySQL they are updated later.)
 func (k *kept) logged(what string) uint64 {
 	k.t.Helper()
 	var status string
@@ -174,7 +174,7 @@ func (k *kept) logged(what string) uint64 {
 	return 0
 }
 
-// written is nil when the log is in its file up to a place.
+// written returns nil after the log was written to its file up to a position.
 func (k *kept) written(place uint64) func() error {
 	return func() error {
 		if at := k.logged("Log flushed up to"); at < place {

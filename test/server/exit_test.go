@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// exitEnv makes the test binary the process that is killed.
+// exitEnv makes the test binary run as the process that is killed.
 const exitEnv = "SECKILL_TEST_SERVER_EXIT"
 
 func TestProcess_ServersDieWithTheTestBinary(t *testing.T) {
@@ -35,7 +35,7 @@ func TestProcess_ServersDieWithTheTestBinary(t *testing.T) {
 	var dirs [2]string
 	_, err = fmt.Fscan(bufio.NewReader(out), &pids[0], &dirs[0], &pids[1], &dirs[1])
 	_ = cmd.Process.Kill()
-	_ = cmd.Wait() // killed, as was asked
+	_ = cmd.Wait() // it was killed on purpose
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestProcess_ServersDieWithTheTestBinary(t *testing.T) {
 	}
 }
 
-// eventually waits until a promise holds.
+// eventually waits until a condition holds.
 func eventually(t *testing.T, promise string, holds func() bool) {
 	t.Helper()
 	poll(t, promise, func() error {

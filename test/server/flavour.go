@@ -8,41 +8,42 @@ import (
 	"testing"
 )
 
-// MySQLEnv names a mysqld. Where it is set, every MariaDB of the tests is that
-// MySQL: the same suites hold the store to the same promises on it.
+// MySQLEnv names a mysqld. If it is set, all tests with MariaDB use that MySQL
+// instead.
 const MySQLEnv = "SECKILL_TEST_MYSQLD"
 
-// flavour is what MariaDB and MySQL want to be told differently.
+// flavour has the differences between MariaDB and MySQL.
 type flavour struct {
 	name string
 	// path finds the server.
 	path func() (string, error)
 	// create makes the system tables of an empty server at path. base are the
-	// arguments that it shares with the server, dir is for what it leaves behind.
+	// arguments that it shares with the server; dir is for files that it leaves
+	// behind.
 	create func(path string, base []string, dir string) *exec.Cmd
-	// sizes are for the data of a test.
+	// sizes are small sizes of files and buffers for tests.
 	sizes []string
 	// serve are further arguments of the server itself.
 	serve []string
-	// plain is what a server without TLS needs to be told.
+	// plain are the arguments of a server without TLS.
 	plain []string
-	// tlsOnly is what a server with TLS says to a client without.
+	// tlsOnly is the error of a server with TLS for a client without TLS.
 	tlsOnly string
 	replication
 }
 
-// replication is the language of a server that follows another.
+// replication has the statements for a replica.
 type replication struct {
 	// args are of both servers.
 	args []string
-	// follow has the host, port, user and password of the other.
+	// follow has the host, port, user and password of the primary.
 	follow string
 	start  string
-	// position is what the other has committed; wait waits a second for it, and
-	// is 0 if the follower has it.
+	// position queries what the primary has committed. wait waits a second for
+	// it, and returns 0 if the replica has it.
 	position, wait string
-	lag            string   // to receive nothing more
-	promote        []string // to follow no more
+	lag            string   // stops receiving
+	promote        []string // stops following
 }
 
 var mariaDB = flavour{
@@ -64,8 +65,8 @@ var mariaDB = flavour{
 	},
 }
 
-// mySQL leaves the binary log on, as MySQL does by itself: a commit is then in
-// two logs, which a killed server has to make agree.
+// mySQL leaves the binary log on, which is MySQL's default. A commit is then in
+// two logs, and a killed server must make them agree at its start.
 var mySQL = flavour{
 	name: "mysqld",
 	path: func() (string, error) { return exec.LookPath(os.Getenv(MySQLEnv)) },
@@ -73,10 +74,10 @@ var mySQL = flavour{
 		return exec.Command(path, append(base, "--initialize-insecure")...)
 	},
 	sizes: []string{"--innodb-buffer-pool-size=64M", "--innodb-redo-log-capacity=64M"},
-	// The port of mysqlx would be one for all; the folder for files, which
-	// nobody uses, belongs to another package of Debian's.
+	// All servers would use the same mysqlx port. The folder for files is unused,
+	// and its default belongs to another Debian package.
 	serve:   []string{"--mysqlx=OFF", "--secure-file-priv=NULL"},
-	plain:   []string{"--tls-version="}, // it would make certificates by itself
+	plain:   []string{"--tls-version="}, // otherwise it makes certificates by itself
 	tlsOnly: "insecure transport are prohibited",
 	replication: replication{
 		args: []string{"--gtid-mode=ON", "--enforce-gtid-consistency=ON"},
@@ -90,7 +91,7 @@ var mySQL = flavour{
 	},
 }
 
-// theFlavour is that of all servers of this process.
+// theFlavour is the flavour of all servers of this process.
 func theFlavour() *flavour {
 	if os.Getenv(MySQLEnv) != "" {
 		return &mySQL
@@ -98,8 +99,8 @@ func theFlavour() *flavour {
 	return &mariaDB
 }
 
-// needMariaDB skips the test where there is none. A MySQL that was asked for by
-// name has to be there.
+// needMariaDB skips the test if MariaDB is not installed. If MySQLEnv names a
+// MySQL, it must exist.
 func needMariaDB(t testing.TB) {
 	t.Helper()
 	kind := theFlavour()
@@ -114,7 +115,7 @@ func needMariaDB(t testing.TB) {
 	}
 }
 
-// Where the programs are that may not be on a user's path.
+// Folders with programs that may be missing in a user's PATH.
 var mariaPaths = []string{"/usr/sbin", "/usr/local/sbin"}
 
 func mariaPath() (string, error) {
@@ -126,7 +127,7 @@ func mariaPath() (string, error) {
 }
 
 // install makes the system tables, and returns the server's path and the
-// arguments that belong to its data.
+// arguments for its data.
 func (f *flavour) install(dir string) (path string, base []string, err error) {
 	if path, err = f.path(); err != nil {
 		return "", nil, err

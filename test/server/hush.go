@@ -9,9 +9,9 @@ import (
 	"seckill/test/loopback"
 )
 
-// HushProxy is a network in front of a Redis that can lose what the server tells
-// subscribers and nobody else: their connections stay open and no byte arrives
-// there, while every other connection is well.
+// HushProxy is a proxy in front of a Redis that can stop the messages to
+// subscribers only. Their connections stay open and no byte arrives there; all
+// other connections work.
 type HushProxy struct {
 	address, upstream string
 	listener          net.Listener
@@ -19,12 +19,12 @@ type HushProxy struct {
 
 	mu     sync.Mutex
 	conns  map[net.Conn]bool
-	hushed chan struct{} // nil while everybody hears; closed by Heal
+	hushed chan struct{} // nil while messages pass; closed by Heal
 	ended  bool
 }
 
-// Hush starts a proxy in front of a server's address, through which everybody
-// hears.
+// Hush starts a proxy in front of a server's address. It passes everything
+// until Silence.
 func Hush(t testing.TB, upstream string) *HushProxy {
 	t.Helper()
 	address, release, err := loopback.Reserve()
@@ -44,8 +44,8 @@ func Hush(t testing.TB, upstream string) *HushProxy {
 // Addr is the address that clients dial.
 func (p *HushProxy) Addr() string { return p.address }
 
-// Silence holds what the server tells subscribers from now on, those of the
-// future too.
+// Silence holds the messages to subscribers from now on, also to new
+// subscribers.
 func (p *HushProxy) Silence() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -54,7 +54,7 @@ func (p *HushProxy) Silence() {
 	}
 }
 
-// Heal delivers what was held, and takes Silence back.
+// Heal delivers the held messages and ends Silence.
 func (p *HushProxy) Heal() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,7 +84,7 @@ func (p *HushProxy) accept() {
 	}
 }
 
-// keep notes two connections, unless all of them end.
+// keep records two connections, unless the proxy is closing.
 func (p *HushProxy) keep(conns ...net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -98,7 +98,8 @@ func (p *HushProxy) keep(conns ...net.Conn) bool {
 	return !p.ended
 }
 
-// carry carries bytes one way until either end closes, and tells of them first.
+// carry copies bytes in one direction until either end closes, and passes them
+// to a callback first.
 func (p *HushProxy) carry(to, from net.Conn, tell func([]byte)) {
 	defer p.drop(to)
 	defer p.drop(from)
@@ -122,7 +123,7 @@ func (p *HushProxy) drop(conn net.Conn) {
 	conn.Close()
 }
 
-// hold waits as long as a subscriber is to hear nothing.
+// hold waits while messages to subscribers are held.
 func (p *HushProxy) hold(s *subscriber) {
 	p.mu.Lock()
 	hushed := p.hushed
@@ -144,10 +145,10 @@ func (p *HushProxy) end() {
 	p.running.Wait()
 }
 
-// subscriber tells a connection that has subscribed to something from others.
+// subscriber detects whether a connection has subscribed.
 type subscriber struct {
 	mu   sync.Mutex
-	tail []byte // of what was sent, in which the word may have begun
+	tail []byte // end of the sent bytes; a command may be split there
 	said bool
 }
 

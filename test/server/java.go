@@ -26,14 +26,14 @@ const (
 	dataName         = "data"
 )
 
-// needJava is the path of java; without it the test is skipped.
+// needJava returns the path of java. Without java it skips the test.
 func needJava(t testing.TB) string {
 	t.Helper()
 	return need(t, "java")
 }
 
-// needJars is the folder with the jars of a broker. A test that cannot have them
-// is skipped.
+// needJars returns the folder with the jars of a broker. It skips the test if
+// the jars cannot be fetched.
 func needJars(t testing.TB, kind broker.Kind) string {
 	t.Helper()
 	needJava(t)
@@ -55,8 +55,8 @@ func needJars(t testing.TB, kind broker.Kind) string {
 	return result.dir
 }
 
-// fetched remembers what became of each fetch: a machine without a network
-// should wait for it once in a process.
+// fetched keeps the result of each fetch, so that a machine without a network
+// waits only once per process.
 var fetched = struct {
 	sync.Mutex
 	results map[broker.Kind]fetchedJars
@@ -67,8 +67,8 @@ type fetchedJars struct {
 	err error
 }
 
-// javaArgs are the arguments of a Java process that leaves files in dir alone. It
-// lives for a minute or two: it ends before the second compiler pays.
+// javaArgs are the arguments of a Java process that leaves files only in dir.
+// It runs for a minute or two, too short for the second compiler to help.
 func javaArgs(jars, dir string, more ...string) []string {
 	return append([]string{
 		"-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xshare:auto",
@@ -81,13 +81,13 @@ func javaArgs(jars, dir string, more ...string) []string {
 // brokerMachine is a broker without a test.
 type brokerMachine interface{ base() *javaBroker }
 
-// javaBroker is the process of a broker with all that it needs around it.
+// javaBroker is the process of a broker and the processes that it needs.
 type javaBroker struct {
 	jars string
 	dir  string
-	// blank is a copy of the data before the first life; "" is no data at all.
+	// blank is a copy of the data before the first start; "" means no data.
 	blank string
-	// before run as long as the broker exists, and are started first.
+	// before are started first and run as long as the broker exists.
 	before []*child
 	main   *child
 	leave  []func()
@@ -110,7 +110,7 @@ func newJavaBroker(kind broker.Kind, jars string, addresses ...*string) (*javaBr
 	return b, nil
 }
 
-// begin starts what does not run, and resumes what was paused.
+// begin starts the processes that do not run, and resumes paused ones.
 func (b *javaBroker) begin() error {
 	for _, c := range append(b.before, b.main) {
 		if c.signal(syscall.SIGCONT) == nil {
@@ -127,7 +127,7 @@ func (b *javaBroker) begin() error {
 func (b *javaBroker) end() {
 	for _, c := range append(b.before, b.main) {
 		if c != nil {
-			_ = c.end(syscall.SIGKILL) // nothing outlives this process anyway
+			_ = c.end(syscall.SIGKILL) // the processes end with this one anyway
 		}
 	}
 	for _, leave := range b.leave {
@@ -135,14 +135,14 @@ func (b *javaBroker) end() {
 	}
 }
 
-// Broker is a message broker as one test sees it. Faults hit the process that
-// has the messages.
+// Broker is a test's view of a message broker. Faults affect the process that
+// stores the messages.
 type Broker struct {
 	Process
 	machine *javaBroker
 }
 
-// newBroker has a broker live as long as the test.
+// newBroker starts a broker for the time of the test.
 func newBroker(t testing.TB, machine *javaBroker) Broker {
 	t.Helper()
 	t.Cleanup(machine.end)
@@ -162,8 +162,8 @@ func sharedBroker(t testing.TB, machine *javaBroker) Broker {
 	return b
 }
 
-// Wipe deletes all data of a broker that does not run, as a lost disk does. The
-// next life has no topics, no messages and no positions of consumers.
+// Wipe deletes all data of a stopped broker, like a lost disk. After the next
+// start it has no topics, no messages and no consumer offsets.
 func (b *Broker) Wipe() {
 	b.t.Helper()
 	if b.PID() != 0 {

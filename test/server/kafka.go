@@ -31,20 +31,20 @@ const kafkaCluster = "c2Vja2lsbC10ZXN0LWthZg"
 // kafkaRequestTimeout bounds one request of a test's own.
 const kafkaRequestTimeout = 20 * time.Second
 
-// KafkaOptions are what a test wants to be different.
+// KafkaOptions change the defaults of a test's Kafka.
 type KafkaOptions struct {
-	// SASL has clients log in as KafkaUser, by PLAIN, SCRAM-SHA-256 or
-	// SCRAM-SHA-512.
+	// SASL is the mechanism with which clients log in as KafkaUser: PLAIN,
+	// SCRAM-SHA-256 or SCRAM-SHA-512.
 	SASL bool
-	// TLS has the server speak TLS with clients; nil is plain.
+	// TLS makes the server use TLS with clients; nil means plain.
 	TLS *TLS
 	// Settings are further lines of server.properties, such as
 	// "message.max.bytes=20000".
 	Settings []string
 }
 
-// Kafka is one broker in KRaft mode that is its own controller. It creates no
-// topic by itself.
+// Kafka is one broker in KRaft mode that is its own controller. It does not
+// create topics automatically.
 type Kafka struct {
 	Broker
 	address, inner string
@@ -52,11 +52,11 @@ type Kafka struct {
 
 type kafkaMachine struct {
 	*javaBroker
-	address string // for clients, as the options want it
+	address string // for clients, with the SASL and TLS of the options
 	inner   string // plain, for the broker and the tools of tests
 }
 
-// NewKafka starts a plain Kafka on empty data that lives as long as the test. It
+// NewKafka starts a plain Kafka with empty data for the time of the test. It
 // waits until no other broker of any test process runs.
 func NewKafka(t testing.TB) *Kafka {
 	t.Helper()
@@ -75,11 +75,10 @@ func NewKafkaWith(t testing.TB, opt KafkaOptions) *Kafka {
 	return &Kafka{newBroker(t, m.javaBroker), m.address, m.inner}
 }
 
-// SharedKafka is one plain Kafka for all tests of the test binary, started at its
-// first use. It is gone with the process, or earlier if a test wants another
-// broker. Tests that use it choose topics and groups of their own. A test that
-// does not run in parallel with others may kill, pause or wipe it: the next one
-// finds it running.
+// SharedKafka is one plain Kafka for all tests of the test binary. It starts at
+// its first use and ends with the process, or earlier if a test needs another
+// broker. Tests use their own topics and groups. A test that does not run in
+// parallel may kill, pause or wipe it; the next test gets it running again.
 func SharedKafka(t testing.TB) *Kafka {
 	t.Helper()
 	java := needJava(t)
@@ -125,7 +124,7 @@ func newKafka(java, jars string, opt KafkaOptions) (*kafkaMachine, error) {
 	return m, nil
 }
 
-// kafkaLogging sends the log to where that of other servers goes.
+// kafkaLogging sends the log to the same place as other servers' logs.
 const kafkaLogging = `log4j.rootLogger=INFO, out
 log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
@@ -154,13 +153,13 @@ func kafkaSettings(m *kafkaMachine, controller string, opt KafkaOptions) ([]stri
 		"controller.listener.names=CONTROLLER", "inter.broker.listener.name=INNER",
 		"log.dirs=" + filepath.Join(m.dir, dataName),
 		"auto.create.topics.enable=false",
-		// One broker is all the replicas there are.
+		// One broker means one replica.
 		"offsets.topic.replication.factor=1", "offsets.topic.num.partitions=4",
 		"transaction.state.log.replication.factor=1", "transaction.state.log.min.isr=1",
-		// A member of a group need not wait for others that may come.
+		// A group member does not wait for other members to join.
 		"group.initial.rebalance.delay.ms=0",
-		// The controller refuses a killed broker's next life until its session
-		// of 9 s by default is over.
+		// The controller refuses a restarted broker until the old session ends, 9 s
+		// by default.
 		"broker.session.timeout.ms=2000", "broker.heartbeat.interval.ms=250",
 		"log.cleaner.dedupe.buffer.size=2097152", "num.network.threads=2", "num.io.threads=4",
 	}
@@ -211,7 +210,7 @@ func kafkaReady(address string) error {
 	})
 }
 
-// kafkaDo does something with a client of its own.
+// kafkaDo calls a function with a new client.
 func kafkaDo(address string, within time.Duration, do func(context.Context, *kgo.Client) error) error {
 	client, err := kgo.NewClient(kgo.SeedBrokers(address), kgo.RequestRetries(0))
 	if err != nil {
@@ -223,7 +222,7 @@ func kafkaDo(address string, within time.Duration, do func(context.Context, *kgo
 	return do(ctx, client)
 }
 
-// dialOnce tells whether somebody listens.
+// dialOnce returns an error if no server listens.
 func dialOnce(address string) error {
 	conn, err := net.DialTimeout("tcp", address, brokerAskTimeout)
 	if err != nil {
@@ -250,8 +249,8 @@ func (k *Kafka) CreateTopic(topic string, partitions int, settings ...string) {
 		wanted.Configs = append(wanted.Configs, config)
 	}
 	create.Topics = append(create.Topics, wanted)
-	// A broker whose heartbeat is late on a loaded machine has no controller for a
-	// moment. An attempt whose answer was late may have created the topic.
+	// On a busy machine a broker with a late heartbeat has no controller for a
+	// moment. An earlier attempt with a late answer may have created the topic.
 	poll(k.t, "create topic "+topic, func() error {
 		return kafkaDo(k.inner, kafkaRequestTimeout, func(ctx context.Context, client *kgo.Client) error {
 			answer, err := create.RequestWith(ctx, client)
@@ -267,7 +266,7 @@ func (k *Kafka) CreateTopic(topic string, partitions int, settings ...string) {
 	poll(k.t, "leaders of "+topic, func() error { return k.led(topic) })
 }
 
-// led is nil if every partition of a topic has a leader.
+// led returns nil if every partition of a topic has a leader.
 func (k *Kafka) led(topic string) error {
 	return kafkaDo(k.inner, brokerAskTimeout, func(ctx context.Context, client *kgo.Client) error {
 		ask := kmsg.NewPtrMetadataRequest()

@@ -22,12 +22,12 @@ const (
 		"GRANT ALL PRIVILEGES ON *.* TO " + mariaUser + "@'%' WITH GRANT OPTION;\n"
 )
 
-// MariaOptions are what a test wants to be different.
+// MariaOptions change the defaults of a test's MariaDB.
 type MariaOptions struct {
-	// Args are further arguments of the server; the last of two that contradict
-	// each other counts.
+	// Args are further arguments of the server; a later argument overrides an
+	// earlier one.
 	Args []string
-	// TLS has the server take no plain connection over TCP; nil is without TLS.
+	// TLS makes the server refuse plain TCP connections; nil means without TLS.
 	TLS *TLS
 }
 
@@ -39,8 +39,8 @@ type MariaServer struct {
 	spoken  *TLS
 }
 
-// MariaDB starts a mariadbd on empty data that lives as long as the test. A
-// commit is on disk before it is answered, unless Args say otherwise.
+// MariaDB starts a mariadbd with empty data for the time of the test. The
+// server syncs a commit to disk before it answers, unless Args say otherwise.
 func MariaDB(t testing.TB, opt MariaOptions) *MariaServer {
 	t.Helper()
 	needMariaDB(t)
@@ -59,9 +59,9 @@ func MariaDB(t testing.TB, opt MariaOptions) *MariaServer {
 	return m
 }
 
-// SharedMariaDB is one mariadbd for all tests of the test binary, started at
-// its first use and gone with the process. Tests that use it take a database of
-// their own and leave it running.
+// SharedMariaDB is one mariadbd for all tests of the test binary. It starts at
+// its first use and ends with the process. Each test uses its own database and
+// must not stop the server.
 func SharedMariaDB(t testing.TB) *MariaServer {
 	t.Helper()
 	needMariaDB(t)
@@ -94,8 +94,8 @@ var sharedMaria struct {
 	err     error
 }
 
-// mariaChild creates the system tables, which takes a second or some, and
-// returns a server for them that has not been started.
+// mariaChild creates the system tables, which takes some seconds, and returns a
+// server that is not started.
 func mariaChild(home place, opt MariaOptions) (*child, error) {
 	_, port, err := net.SplitHostPort(home.address)
 	if err != nil {
@@ -126,23 +126,23 @@ func mariaChild(home place, opt MariaOptions) (*child, error) {
 // Addr is the server's address, host:port.
 func (m *MariaServer) Addr() string { return m.address }
 
-// DSN names a database of this server as the driver wants it; "" is none. Of TLS
-// it says nothing.
+// DSN is the driver's DSN of a database of this server; "" means no database.
+// It has no TLS settings.
 func (m *MariaServer) DSN(database string) string { return mariaDSN(m.address, database) }
 
 func mariaDSN(address, database string) string {
 	return fmt.Sprintf("%s:%s@tcp(%s)/%s", mariaUser, mariaPassword, address, database)
 }
 
-// NewDatabase creates an empty database, gone at the end of the test t, and
-// names it as the engine's key store.dsn wants it.
+// NewDatabase creates an empty database, removed at the end of the test t, and
+// returns its DSN for the engine's key store.dsn.
 func (m *MariaServer) NewDatabase(t testing.TB) string {
 	t.Helper()
 	name := fmt.Sprintf("test_%d", mariaDatabases.Add(1))
 	if err := m.Exec("CREATE DATABASE " + name); err != nil {
 		t.Fatal(err)
 	}
-	if !m.shared { // it ends with its server, which may be paused by then
+	if !m.shared { // the database ends with its server, which may be paused then
 		return "mysql:" + m.DSN(name)
 	}
 	t.Cleanup(func() {
@@ -180,14 +180,14 @@ func (m *MariaServer) query(query string, value any) error {
 	})
 }
 
-// mariaDo does something on connections of its own.
+// mariaDo calls a function with a new connection.
 func mariaDo(dsn string, do func(*sql.DB) error) error {
 	config, err := mysql.ParseDSN(dsn)
 	if err != nil {
 		return err
 	}
 	config.Timeout, config.ReadTimeout, config.WriteTimeout = mariaTimeout, mariaTimeout, mariaTimeout
-	// Until the server listens, every attempt would be a line in the log.
+	// Before the server listens, the driver would log every attempt.
 	config.Logger = &mysql.NopLogger{}
 	connector, err := mysql.NewConnector(config)
 	if err != nil {

@@ -6,11 +6,11 @@ import (
 	"testing"
 )
 
-// MariaReplica is a mariadbd that follows another, asynchronously: what it has
-// not received is known to the other alone.
+// MariaReplica is a mariadbd that replicates a primary asynchronously. Commits
+// that it has not received exist only on the primary.
 type MariaReplica struct{ *MariaServer }
 
-// MariaPair starts a mariadbd and one that follows it.
+// MariaPair starts a primary and a replica.
 func MariaPair(t testing.TB) (primary *MariaServer, replica *MariaReplica) {
 	t.Helper()
 	kind := theFlavour()
@@ -27,7 +27,7 @@ func MariaPair(t testing.TB) (primary *MariaServer, replica *MariaReplica) {
 	return primary, replica
 }
 
-// CatchUp waits until the replica has what the primary has committed.
+// CatchUp waits until the replica has all commits of the primary.
 func (r *MariaReplica) CatchUp(primary *MariaServer) {
 	r.t.Helper()
 	var at string
@@ -46,13 +46,13 @@ func (r *MariaReplica) CatchUp(primary *MariaServer) {
 	})
 }
 
-// Lag has the replica receive nothing more.
+// Lag stops the replica from receiving.
 func (r *MariaReplica) Lag() {
 	r.t.Helper()
 	r.must(theFlavour().lag)
 }
 
-// Promote makes the replica a server of its own, with what it has received, as
+// Promote makes the replica a primary with the commits that it has received, as
 // an operator or a failover does.
 func (r *MariaReplica) Promote() {
 	r.t.Helper()

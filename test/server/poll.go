@@ -7,8 +7,7 @@ import (
 	"time"
 )
 
-// poll waits until check has nothing to say against what the test waits for,
-// and ends the test if that takes longer than readyWithin.
+// poll waits until check returns no error. It fails the test after readyWithin.
 func poll(t testing.TB, what string, check func() error) {
 	t.Helper()
 	tick := time.NewTicker(pollEvery)

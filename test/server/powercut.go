@@ -11,7 +11,7 @@ import (
 // Redis must not rewrite it meanwhile (HoldRewrites).
 func (r *RedisServer) AppendedFile() string {
 	r.t.Helper()
-	// A file that a rewrite has replaced may still be there for a moment, so the
+	// A file that a rewrite has replaced may still exist for a moment, so the
 	// manifest decides: "file appendonly.aof.2.incr.aof seq 2 type i".
 	manifest, err := os.ReadFile(filepath.Join(r.Dir(), aofDir, "appendonly.aof.manifest"))
 	if err != nil {
@@ -29,16 +29,16 @@ func (r *RedisServer) AppendedFile() string {
 	return filepath.Join(r.Dir(), aofDir, name)
 }
 
-// HoldRewrites keeps the server from rewriting its append-only file until its
-// next start, after one last time, so that AppendedFile stays the same.
+// HoldRewrites rewrites the append-only file once more and then prevents
+// rewrites until the next start, so that AppendedFile stays the same.
 func (r *RedisServer) HoldRewrites() {
 	r.t.Helper()
 	r.Must("CONFIG", "SET", "auto-aof-rewrite-percentage", "0")
 	r.Rewrite()
 }
 
-// CutAppended takes what was appended beyond a size from a server that does not
-// run, as a power cut takes what the system had not written to the disk.
+// CutAppended truncates the file of a stopped server to a size, as a power cut
+// loses data that the system had not written to the disk.
 func (r *RedisServer) CutAppended(size int64) (lost int64) {
 	r.t.Helper()
 	if r.PID() != 0 {
@@ -55,8 +55,8 @@ func (r *RedisServer) CutAppended(size int64) (lost int64) {
 	return max(0, info.Size()-size)
 }
 
-// Rewrite has the append-only file written anew and waits for that, so that a
-// server that is restarted often does not load its whole past each time.
+// Rewrite rewrites the append-only file and waits for the end, so that a server
+// that restarts often does not load its whole history each time.
 func (r *RedisServer) Rewrite() {
 	r.t.Helper()
 	r.Must("BGREWRITEAOF")

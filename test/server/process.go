@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Bounds of a server's life. They are generous, because a loaded machine is no
-// reason for a test to fail.
+// Bounds of start and stop. They are generous, so that a test does not fail on
+// a busy machine.
 const (
 	readyWithin = 60 * time.Second
 	stopWithin  = 30 * time.Second
@@ -24,21 +24,21 @@ const (
 	logName     = "server.log"
 )
 
-// Process is a server's process over several lives, as one test sees it. Its
-// methods end the test if they fail, so call them from the test's goroutine.
+// Process is a test's view of a server process that can be restarted. Its
+// methods fail the test on an error, so call them from the test's goroutine.
 type Process struct {
 	t     testing.TB
 	child *child
 }
 
-// child is what a Process and all its views by other tests share.
+// child is the process that the views of all tests share.
 type child struct {
 	name  string // for messages
 	dir   string
 	path  string
 	args  []string
 	env   []string     // added to the environment of this process
-	ready func() error // a real request, answered
+	ready func() error // sends a real request
 	// patience replaces readyWithin for a server that starts slowly.
 	patience time.Duration
 
@@ -56,8 +56,8 @@ func (p *Process) Start() {
 	}
 }
 
-// Kill ends the server with SIGKILL, paused or not, and waits until it is gone.
-// A server that does not run is left alone.
+// Kill ends the server with SIGKILL, paused or not, and waits until it has
+// ended. It does nothing if the server does not run.
 func (p *Process) Kill() {
 	p.t.Helper()
 	if err := p.child.end(syscall.SIGKILL); err != nil {
@@ -65,8 +65,8 @@ func (p *Process) Kill() {
 	}
 }
 
-// Stop ends the server with SIGTERM, as an operator does, and waits until it is
-// gone.
+// Stop ends the server with SIGTERM, as an operator does, and waits until it
+// has ended.
 func (p *Process) Stop() {
 	p.t.Helper()
 	if err := p.child.end(syscall.SIGTERM); err != nil {
@@ -75,8 +75,8 @@ func (p *Process) Stop() {
 }
 
 // Pause freezes the server with SIGSTOP, and returns when its last thread has
-// stopped: the kernel goes on accepting connections and bytes for it, and
-// nothing is answered.
+// stopped. The kernel still accepts connections and bytes, but the server does
+// not answer.
 func (p *Process) Pause() {
 	p.t.Helper()
 	if err := p.child.signal(syscall.SIGSTOP); err != nil {
@@ -85,8 +85,7 @@ func (p *Process) Pause() {
 	poll(p.t, p.child.name+" to freeze", func() error { return frozen(p.PID()) })
 }
 
-// frozen is nil when every thread of a process is stopped, as far as the system
-// tells.
+// frozen returns nil if every thread of a process is stopped.
 func frozen(pid int) error {
 	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	for _, thread := range threads {
@@ -94,7 +93,8 @@ func frozen(pid int) error {
 		if err != nil {
 			continue // it ended
 		}
-		// The state stands behind the name, which may hold anything but a line's end.
+		// The state follows the name, and the name may contain any character except
+		// a line end.
 		if _, after, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte{' '}); len(after) > 0 && after[0] != 'T' {
 			return fmt.Errorf("a thread is in state %c", after[0])
 		}
@@ -102,7 +102,8 @@ func frozen(pid int) error {
 	return nil
 }
 
-// Resume lets a paused server go on: it works off what was sent meanwhile.
+// Resume continues a paused server. It then processes the requests that were
+// sent meanwhile.
 func (p *Process) Resume() {
 	p.t.Helper()
 	if err := p.child.signal(syscall.SIGCONT); err != nil {
@@ -113,7 +114,7 @@ func (p *Process) Resume() {
 // Dir is where the server's data is.
 func (p *Process) Dir() string { return p.child.dir }
 
-// PID is the process id of the present life; 0 for none.
+// PID is the process id; 0 if no process runs.
 func (p *Process) PID() int {
 	p.child.mu.Lock()
 	defer p.child.mu.Unlock()
@@ -123,7 +124,7 @@ func (p *Process) PID() int {
 	return p.child.cmd.Process.Pid
 }
 
-// Log is what the server has logged in all its lives.
+// Log is the server's log since its first start.
 func (p *Process) Log() string {
 	text, _ := os.ReadFile(filepath.Join(p.child.dir, logName))
 	return string(text)
@@ -140,7 +141,7 @@ func (p *Process) manage() {
 	})
 }
 
-// watch shows the log of a shared server if it did not survive the test.
+// watch shows the log of a shared server if it ended during the test.
 func (p *Process) watch() {
 	p.t.Cleanup(func() {
 		if p.t.Failed() && p.PID() == 0 {

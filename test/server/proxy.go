@@ -14,9 +14,9 @@ import (
 	"seckill/test/loopback"
 )
 
-// NetProxy is a network between a client and a server that can be slowed, cut
-// and frozen. Each fault stays until Heal, and faults add up. Like a server's,
-// its methods are called from the test's goroutine.
+// NetProxy is a proxy between a client and a server that can slow, cut and
+// freeze the connection. Each fault stays until Heal, and faults can be
+// combined. Call the methods from the test's goroutine.
 type NetProxy struct {
 	t       testing.TB
 	address string
@@ -42,14 +42,14 @@ func Proxy(t testing.TB, upstream string) *NetProxy {
 	t.Cleanup(release)
 	api := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
 	p := &NetProxy{t: t, address: address, proxy: toxiproxy.NewProxy(api, address, address, upstream)}
-	// It never acts, but where it is present toxiproxy sets SO_LINGER to 0, so
-	// that Cut resets connections rather than ending them politely.
+	// This toxic has no effect itself, but with it toxiproxy sets SO_LINGER to 0,
+	// so that Cut resets connections instead of closing them normally.
 	p.add(toxic{Type: "reset_peer", Stream: requests, Toxicity: 0})
 	if err := p.proxy.Start(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// Held bytes would hold their goroutines.
+		// Held bytes would block their goroutines.
 		p.removeFaults()
 		p.proxy.Stop()
 	})
@@ -59,37 +59,37 @@ func Proxy(t testing.TB, upstream string) *NetProxy {
 // Addr is the address that clients dial.
 func (p *NetProxy) Addr() string { return p.address }
 
-// Latency makes each request arrive d later.
+// Latency delays each request by d.
 func (p *NetProxy) Latency(d time.Duration) {
 	p.t.Helper()
 	p.fault(delay(requests, d))
 }
 
-// ReplyDelay makes each reply arrive d later: requests are served at once.
+// ReplyDelay delays each reply by d; requests are not delayed.
 func (p *NetProxy) ReplyDelay(d time.Duration) {
 	p.t.Helper()
 	p.fault(delay(replies, d))
 }
 
 // Freeze stops both directions: connections stay open and new ones are
-// accepted, but no byte passes. Heal delivers what was sent meanwhile, as a
-// network does that comes back before its peers gave up.
+// accepted, but no byte passes. Heal delivers the bytes that were sent
+// meanwhile, like a network that comes back before the peers time out.
 func (p *NetProxy) Freeze() {
 	p.t.Helper()
 	p.fault(toxic{Type: holdType, Stream: requests, Toxicity: 1})
 	p.fault(toxic{Type: holdType, Stream: replies, Toxicity: 1})
 }
 
-// FreezeReplies lets requests pass and holds their replies: the server acts and
-// the client does not learn it. Heal delivers the replies; Cut loses them.
+// FreezeReplies passes requests and holds their replies: the server acts and
+// the client gets no answer. Heal delivers the replies; Cut loses them.
 func (p *NetProxy) FreezeReplies() {
 	p.t.Helper()
 	p.fault(toxic{Type: holdType, Stream: replies, Toxicity: 1})
 }
 
 // HalfOpen drops every byte of both directions, while connections stay open and
-// new ones are accepted: the peer is gone and nobody said so. Heal closes the
-// connections from which bytes were dropped.
+// new ones are accepted, as if the peer had died without closing them. Heal
+// closes the connections from which bytes were dropped.
 func (p *NetProxy) HalfOpen() {
 	p.t.Helper()
 	drop := toxic{Type: "timeout", Toxicity: 1} // with no timeout it only drops
@@ -107,7 +107,7 @@ func (p *NetProxy) Cut() {
 	}
 }
 
-// Heal takes all faults back.
+// Heal removes all faults.
 func (p *NetProxy) Heal() {
 	p.t.Helper()
 	p.removeFaults()
@@ -119,7 +119,7 @@ func (p *NetProxy) Heal() {
 	}
 }
 
-// toxic is one fault of one direction, as toxiproxy wants it described.
+// toxic is one fault of one direction, in toxiproxy's JSON form.
 type toxic struct {
 	Name       string         `json:"name"`
 	Type       string         `json:"type"`
@@ -132,8 +132,8 @@ func delay(direction string, d time.Duration) toxic {
 	return toxic{Type: "latency", Stream: direction, Toxicity: 1, Attributes: map[string]any{"latency": d.Milliseconds()}}
 }
 
-// fault puts a fault in force; one of the same kind and direction is replaced,
-// but for one that holds bytes, which would slip through in between.
+// fault adds a fault. It replaces a fault of the same kind and direction,
+// except one that holds bytes, because the bytes would pass in between.
 func (p *NetProxy) fault(f toxic) {
 	p.t.Helper()
 	f.Name = f.Type + " " + f.Stream
@@ -182,23 +182,23 @@ func (p *NetProxy) remove(name string) {
 // holdType is a fault that toxiproxy lacks: its own kinds lose what they stop.
 const holdType = "hold"
 
-// hold lets nothing pass until it is removed; what waits then goes on, unless
-// its connection was cut.
+// hold lets no byte pass until it is removed. Then the held bytes pass, unless
+// their connection was cut.
 type hold struct {
 	cut bool
 }
 
 func (*hold) Pipe(stub *toxics.ToxicStub) { <-stub.Interrupt }
 
-// Cleanup loses what waits for a connection that is gone: toxiproxy would try
-// for seconds to write it.
+// Cleanup drops the bytes for a closed connection: toxiproxy would try for
+// seconds to write them.
 func (h *hold) Cleanup(stub *toxics.ToxicStub) {
 	if !h.cut {
 		return
 	}
 	stub.Close()
 	go func() {
-		for range stub.Input { // until the source, which was cut too, has ended
+		for range stub.Input { // until the source ends, which was cut too
 		}
 	}()
 }

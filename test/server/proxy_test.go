@@ -125,7 +125,7 @@ func TestProxy_FrozenRepliesBelongToServedRequests(t *testing.T) {
 func TestProxy_CutNetworkHealsAtOnceWithManyHeldReplies(t *testing.T) {
 	r := Redis(t, RedisOptions{})
 	p := Proxy(t, r.Addr())
-	for range 10 { // where the replies wait when it is cut is a matter of chance
+	for range 10 { // the place where the replies wait when the network is cut varies
 		r.Must("SET", "n", "0")
 		c := dial(t, p.Addr())
 		p.FreezeReplies()
@@ -211,7 +211,7 @@ func TestProxy_HealsUnderLoad(t *testing.T) {
 				case <-done:
 					return
 				default:
-					_, _ = redisCommand(nil, p.Addr(), "PING") // faults are what it meets
+					_, _ = redisCommand(nil, p.Addr(), "PING") // errors are expected
 				}
 			}
 		}()

@@ -34,12 +34,13 @@ var pulsarOpen = []string{
 	"--add-opens", "java.management/sun.management=ALL-UNNAMED", "--add-opens", "jdk.management/com.sun.management.internal=ALL-UNNAMED",
 }
 
-// PulsarOptions are what a test wants to be different.
+// PulsarOptions change the defaults of a test's Pulsar.
 type PulsarOptions struct {
-	// Tokens has clients sign in with a token of PulsarToken. A role has no rights
-	// before Grant.
+	// Tokens makes clients sign in with a token of PulsarToken. A role has no
+	// rights before Grant.
 	Tokens bool
-	// TLS has the server speak TLS at SecureURL as well; nil is plain alone.
+	// TLS makes the server also listen with TLS at SecureURL; nil means plain
+	// only.
 	TLS *TLS
 	// Settings are further lines of standalone.conf, such as
 	// "maxMessageSize=1048576".
@@ -69,8 +70,8 @@ type pulsarMachine struct {
 	web     string // of the admin API
 }
 
-// NewPulsar starts a Pulsar on empty data that lives as long as the test. It
-// waits until no other broker of any test process runs.
+// NewPulsar starts a Pulsar with empty data for the time of the test. It waits
+// until no other broker of any test process runs.
 func NewPulsar(t testing.TB) *Pulsar {
 	t.Helper()
 	return NewPulsarWith(t, PulsarOptions{})
@@ -99,7 +100,7 @@ func SharedPulsar(t testing.TB) *Pulsar {
 	return &Pulsar{sharedBroker(t, m.javaBroker), m}
 }
 
-// pulsarLogging sends the log to where that of other servers goes.
+// pulsarLogging sends the log to the same place as other servers' logs.
 const pulsarLogging = `status = error
 appender.out.type = Console
 appender.out.name = out
@@ -144,8 +145,8 @@ func pulsarSettings(m *pulsarMachine, opt PulsarOptions) []string {
 		"managedLedgerDefaultEnsembleSize=1", "managedLedgerDefaultWriteQuorum=1", "managedLedgerDefaultAckQuorum=1",
 		"managedLedgerCacheSizeMB=32", "brokerDeleteInactiveTopicsEnabled=false",
 		"diskUsageThreshold=0.98", "diskUsageWarnThreshold=0.97",
-		// Messages belong to the bookie's port. Without this setting, each life
-		// takes another port and finds none of them.
+		// Messages belong to the bookie's port. Without this setting each start
+		// takes another port and does not find them.
 		"allowEphemeralPorts=true",
 	}
 	if opt.Tokens {
@@ -165,7 +166,7 @@ func pulsarSettings(m *pulsarMachine, opt PulsarOptions) []string {
 	return append(settings, opt.Settings...)
 }
 
-// ready has the broker send a message to itself.
+// ready makes the broker send a message to itself.
 func (m *pulsarMachine) ready() error {
 	if err := dialOnce(m.address); err != nil {
 		return err
@@ -206,8 +207,8 @@ func (p *Pulsar) Addr() string       { return p.m.address }
 func (p *Pulsar) SecureAddr() string { return p.m.secure }
 
 // CreateTopic creates a topic with partitions in the namespace public/default.
-// One that a client's connection has made the broker create, without partitions,
-// stays as it is.
+// If the topic was already created without partitions by a client's connection,
+// it stays so.
 func (p *Pulsar) CreateTopic(topic string, partitions int) {
 	p.t.Helper()
 	err := p.m.admin(http.MethodPut, "persistent/public/default/"+topic+"/partitions", strconv.Itoa(partitions))

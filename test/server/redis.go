@@ -11,16 +11,16 @@ import (
 	"time"
 )
 
-// RedisOptions are what a test wants to be different.
+// RedisOptions change the defaults of a test's Redis.
 type RedisOptions struct {
-	// AppendFsync is "always", "everysec" or "no"; "" is no append-only file:
-	// what is in memory is lost with the process.
+	// AppendFsync is "always", "everysec" or "no". With "" there is no
+	// append-only file, and the data is lost when the process ends.
 	AppendFsync string
 	// Args are further arguments of redis-server, such as "--maxmemory", "1mb".
 	Args []string
 	// Dir is where the data is; "" makes a directory that the test removes.
 	Dir string
-	// TLS has the server speak TLS alone; nil is plain.
+	// TLS makes the server use TLS only; nil means plain.
 	TLS *TLS
 	// Clock gives the server a wall clock that MoveClock moves. It needs a C
 	// compiler.
@@ -34,7 +34,7 @@ type RedisServer struct {
 	spoken  *TLS
 }
 
-// Redis starts a redis-server that lives as long as the test.
+// Redis starts a redis-server for the time of the test.
 func Redis(t testing.TB, opt RedisOptions) *RedisServer {
 	t.Helper()
 	r := prepareRedis(t, "redis-server", opt.Dir, opt.TLS, redisSettings(opt))
@@ -71,9 +71,9 @@ func prepareRedis(t testing.TB, program, dir string, spoken *TLS, settings []str
 	return r
 }
 
-// SharedRedis is one redis-server for all tests of the test binary, started at
-// its first use and gone with the process. It keeps nothing on disk. Tests that
-// use it choose prefixes of their own and leave it running and unflushed.
+// SharedRedis is one redis-server for all tests of the test binary. It starts
+// at its first use, ends with the process, and stores nothing on disk. Tests
+// use their own prefixes and must not stop or flush it.
 func SharedRedis(t testing.TB) *RedisServer {
 	t.Helper()
 	path := need(t, "redis-server")
@@ -106,7 +106,7 @@ var sharedRedis struct {
 	err     error
 }
 
-// redisSettings are the settings of a server of data, as arguments.
+// redisSettings are the settings of a data server, as arguments.
 func redisSettings(opt RedisOptions) []string {
 	settings := []string{"--save", "", "--maxmemory-policy", "noeviction", "--enable-debug-command", "local"}
 	if opt.AppendFsync != "" {
@@ -115,9 +115,9 @@ func redisSettings(opt RedisOptions) []string {
 	return append(settings, opt.Args...)
 }
 
-// redisChild is a server that has not been started. Its settings are in a file,
-// so that it can change them itself and keep that over its lives: Sentinel
-// makes a replica a master so, and the other way round.
+// redisChild is a server that is not started. Its settings are in a file, so
+// that the server can change them and keep them after a restart. Sentinel needs
+// this to turn a replica into a master and back.
 func redisChild(path string, home place, spoken *TLS, settings []string) (*child, error) {
 	host, port, err := net.SplitHostPort(home.address)
 	if err != nil {
@@ -132,14 +132,14 @@ func redisChild(path string, home place, spoken *TLS, settings []string) (*child
 	return &child{
 		name: filepath.Base(path) + " " + home.address, dir: home.dir, path: path, args: []string{file},
 		ready: func() error {
-			// While it loads its data it answers LOADING.
+			// The server answers LOADING while it loads its data.
 			_, err := redisCommand(spoken, home.address, "PING")
 			return err
 		},
 	}, nil
 }
 
-// redisConfig is a file of settings that says what arguments would.
+// redisConfig writes arguments as a settings file.
 func redisConfig(settings []string) []byte {
 	var file []byte
 	for _, arg := range settings {
@@ -161,7 +161,7 @@ func (r *RedisServer) Cmd(args ...string) (string, error) {
 	return redisCommand(r.spoken, r.address, args...)
 }
 
-// Must is Cmd for a test that wants no error.
+// Must is Cmd, but an error fails the test.
 func (r *RedisServer) Must(args ...string) string {
 	r.t.Helper()
 	reply, err := r.Cmd(args...)
@@ -171,15 +171,15 @@ func (r *RedisServer) Must(args ...string) string {
 	return reply
 }
 
-// Said is how often the server has answered with errors of a code, such as
-// "MOVED", in its present life.
+// Said is how often the server has answered with an error code, such as
+// "MOVED", since its last start.
 func (r *RedisServer) Said(code string) int {
 	r.t.Helper()
 	return r.figure("errorstats", "errorstat_"+code, "count")
 }
 
-// Rejected is how often it has answered a command, such as "evalsha", with an
-// error before anything of it ran.
+// Rejected is how often the server has refused a command, such as "evalsha",
+// before it ran.
 func (r *RedisServer) Rejected(command string) int {
 	r.t.Helper()
 	return r.figure("commandstats", "cmdstat_"+command, "rejected_calls")
@@ -201,25 +201,26 @@ func (r *RedisServer) figure(section, field, name string) int {
 	return 0
 }
 
-// FlushAll loses everything, as an operator's mistake does.
+// FlushAll deletes all data, like a mistake of an operator.
 func (r *RedisServer) FlushAll() {
 	r.t.Helper()
 	r.Must("FLUSHALL")
 }
 
-// aofDir is where Redis keeps its append-only file, which is several files.
+// aofDir is the folder of Redis's append-only file, which consists of several
+// files.
 const aofDir = "appendonlydir"
 
-// A rewrite of the append-only file ends within rewritePatience; it is looked at
-// every rewritePoll.
+// A rewrite of the append-only file must end within rewritePatience; the test
+// checks it every rewritePoll.
 const (
 	rewritePatience = time.Minute
 	rewritePoll     = 10 * time.Millisecond
 )
 
-// Snapshot copies the append-only file as it is on disk now, for Restore. A
-// rewrite replaces the files that are being copied, so that none may run
-// meanwhile, as for any backup of them.
+// Snapshot copies the append-only file on disk, for Restore. No rewrite may run
+// meanwhile, because it would replace the files during the copy. This holds for
+// every backup of them.
 func (r *RedisServer) Snapshot() string {
 	r.t.Helper()
 	const setting = "auto-aof-rewrite-percentage"
@@ -242,8 +243,8 @@ func (r *RedisServer) Snapshot() string {
 	return copied
 }
 
-// Restore gives a server that does not run the append-only file of a snapshot,
-// as an operator does with an old backup or a disk that lost its last writes.
+// Restore replaces the append-only file of a stopped server by a snapshot, like
+// an old backup or a disk that lost its last writes.
 func (r *RedisServer) Restore(snapshot string) {
 	r.t.Helper()
 	if r.PID() != 0 {

@@ -64,7 +64,7 @@ func remotingAnswer(conn io.Reader) ([]byte, error) {
 	if _, err := io.ReadFull(conn, frame); err != nil {
 		return nil, err
 	}
-	header := binary.BigEndian.Uint32(frame) & 0xffffff // above it is the encoding, 0 for JSON
+	header := binary.BigEndian.Uint32(frame) & 0xffffff // the high byte is the encoding, 0 for JSON
 	if header > length-4 {
 		return nil, fmt.Errorf("a header of %d bytes in an answer of %d", header, length)
 	}

@@ -15,8 +15,8 @@ import (
 const commandTimeout = 10 * time.Second
 
 // redisCommand sends one command on a new connection and returns the reply as
-// text. It is no part of what is tested, so it does not share a client library
-// with it.
+// text. It does not use the client library of the engine, so that the tests do
+// not depend on it.
 func redisCommand(spoken *TLS, address string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), commandTimeout)
 	defer cancel()

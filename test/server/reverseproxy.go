@@ -11,13 +11,13 @@ import (
 )
 
 // ReverseProxy is a real HTTP proxy in front of an engine. It keeps connections
-// to the engine alive and shares them among clients: the setup in which a
-// smuggled request reaches another client.
+// to the engine alive and shares them among clients. In this setup the answer
+// to a smuggled request can reach another client.
 type ReverseProxy struct {
 	Process
 	// Strict and Lax are the addresses of two listeners with the same upstream.
-	// The strict one has the proxy's defaults. The lax one passes on what the
-	// proxy would refuse or buffer by default.
+	// The strict one has the proxy's defaults. The lax one forwards requests that
+	// the proxy would refuse or buffer by default.
 	Strict, Lax string
 	forwarded   *regexp.Regexp // a log line of a request that reached the upstream
 }
@@ -43,8 +43,8 @@ func Nginx(t testing.TB, upstream string) *ReverseProxy {
 	})
 }
 
-// NginxSite starts an nginx with a site of the test's own: what stands in its
-// http block, for the address on which it is to listen.
+// NginxSite starts an nginx with a site of the test's own. site returns the
+// content of the http block for a listen address.
 func NginxSite(t testing.TB, site func(listen string) string) *ReverseProxy {
 	t.Helper()
 	path := need(t, "nginx")
@@ -68,10 +68,10 @@ func NginxSite(t testing.TB, site func(listen string) string) *ReverseProxy {
 	return p
 }
 
-// nginxTemp keeps what nginx buffers in its own directory.
+// nginxTemp keeps nginx's buffer files in its own directory.
 const nginxTemp = "client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi; uwsgi_temp_path uwsgi; scgi_temp_path scgi;\n"
 
-// nginxHead has nginx be one process that the test can end.
+// nginxHead makes nginx run as one process that the test can stop.
 func nginxHead() string {
 	user := ""
 	if os.Getuid() == 0 {
@@ -124,7 +124,7 @@ func reverseProxy(t testing.TB, program string, forwarded *regexp.Regexp, config
 	return p
 }
 
-// reachable asks the upstream for its health through each address.
+// reachable requests the upstream's health through each address.
 func reachable(addresses ...string) error {
 	client := http.Client{Timeout: 5 * time.Second}
 	defer client.CloseIdleConnections()

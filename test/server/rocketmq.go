@@ -41,13 +41,12 @@ var rocketOpen = []string{
 	"--add-opens", "java.base/java.nio=ALL-UNNAMED", "--add-opens", "java.base/sun.nio.ch=ALL-UNNAMED",
 }
 
-// RocketMQOptions are what a test wants to be different.
+// RocketMQOptions change the defaults of a test's RocketMQ.
 type RocketMQOptions struct {
-	// SignIn has the proxy ask clients for RocketMQAccessKey and
-	// RocketMQSecretKey.
+	// SignIn makes the proxy require RocketMQAccessKey and RocketMQSecretKey.
 	SignIn bool
-	// TLS is the proxy's certificate; nil for one that it makes itself. It speaks
-	// plain as well, and asks clients for no certificate.
+	// TLS is the proxy's certificate; with nil the proxy makes one itself. The
+	// proxy also accepts plain connections, and requires no client certificate.
 	TLS *certificate.Pair
 }
 
@@ -65,7 +64,7 @@ type rocketMachine struct {
 	broker  string // of the broker, remoting
 }
 
-// NewRocketMQ starts a RocketMQ on empty data that lives as long as the test. It
+// NewRocketMQ starts a RocketMQ with empty data for the time of the test. It
 // waits until no other broker of any test process runs.
 func NewRocketMQ(t testing.TB) *RocketMQ {
 	t.Helper()
@@ -97,7 +96,7 @@ func SharedRocketMQ(t testing.TB) *RocketMQ {
 
 func newRocketMQ(java, jars string, opt RocketMQOptions) (*rocketMachine, error) {
 	m := &rocketMachine{}
-	var remoting string // of the proxy; nobody uses it
+	var remoting string // of the proxy; unused
 	var err error
 	if m.javaBroker, err = newJavaBroker(broker.RocketMQ, jars, &m.address, &m.names, &remoting); err != nil {
 		return nil, err
@@ -171,8 +170,8 @@ func (m *rocketMachine) proxySettings(remoting string, opt RocketMQOptions) map[
 	return settings
 }
 
-// brokerSignIn has the broker keep the account. Only the proxy asks for it: the
-// tools of tests speak to the broker.
+// brokerSignIn stores the account in the broker. Only the proxy requires it,
+// because the tools of the tests connect to the broker.
 func brokerSignIn(opt RocketMQOptions) []string {
 	if !opt.SignIn {
 		return nil
@@ -215,8 +214,8 @@ func (m *rocketMachine) file(name string, lines ...string) (string, error) {
 
 func portOf(address string) string { return address[strings.LastIndexByte(address, ':')+1:] }
 
-// ready asks the name server for the broker, which registers there when it can
-// work.
+// ready asks the name server for the broker, because the broker registers there
+// when it is ready.
 func (m *rocketMachine) ready() error {
 	if err := dialOnce(m.broker); err != nil {
 		return err
@@ -231,8 +230,8 @@ func (m *rocketMachine) ready() error {
 	return dialOnce(m.address)
 }
 
-// Addr is the proxy's gRPC address, the endpoint of clients, host:port. It speaks
-// TLS and plain.
+// Addr is the proxy's gRPC address, the endpoint of clients, host:port. It
+// accepts TLS and plain connections.
 func (r *RocketMQ) Addr() string { return r.m.address }
 
 // CreateTopic creates a topic for a type of messages, one of RocketMQNormal,

@@ -11,27 +11,27 @@ import (
 	"time"
 )
 
-// SentinelOptions are what a test wants to be different.
+// SentinelOptions change the defaults of a test's set.
 type SentinelOptions struct {
-	// Replicas is how many replicas the master has; 0 is one.
+	// Replicas is the number of replicas; 0 means one.
 	Replicas int
 	// AppendFsync and Args are as in RedisOptions, for master and replicas.
 	AppendFsync string
 	Args        []string
-	// DownAfter is how long the master must be silent before the sentinels take
-	// it for dead; 0 is a second.
+	// DownAfter is the silence of the master after which the sentinels declare it
+	// dead; 0 means one second.
 	DownAfter time.Duration
 	// TLS is as in RedisOptions, for the sentinels too.
 	TLS *TLS
 }
 
-// SentinelSet is a master with replicas, watched by three sentinels of which
-// two must agree.
+// SentinelSet is a master with replicas and three sentinels, with a quorum of
+// two.
 //
-// Sentinels and replicas sign in at data servers under names of their own, so
-// that a master can refuse either of them (Hide, Detach) while it goes on
-// serving everybody else: that is how it looks to its clients when the network
-// between data servers and sentinels is parted.
+// Sentinels and replicas sign in at the data servers under different names, so
+// that a master can refuse one group (Hide, Detach) and still serve all other
+// clients. To its clients this looks like a network partition between data
+// servers and sentinels.
 type SentinelSet struct {
 	t         testing.TB
 	data      []*RedisServer // the first was the first master
@@ -45,24 +45,24 @@ const (
 	sentinelUser    = "sentinel"
 	replicaUser     = "replica"
 	setPassword     = "test"
-	failoverTimeout = 3 * time.Second // until sentinels try a failed failover again
+	failoverTimeout = 3 * time.Second // time until sentinels retry a failed failover
 )
 
-// Sentinels look and talk every 1 to 10 seconds, too seldom for tests, which
-// make them do it more often. In milliseconds. How much more is bounded by what
-// they do once a second whatever they are told, which is to ask a replica about
-// itself during a failover:
+// Sentinels check and publish every 1 to 10 seconds, too seldom for tests, so
+// the tests shorten these periods. In milliseconds. The lower bound comes from
+// a fixed period: during a failover a sentinel asks a replica for its state
+// once a second. So:
 //   - five times the ping period is how old such an answer may be for a replica
 //     to be chosen;
 //   - four times the publish period after a replica says that it is a master,
 //     sentinels that have not heard of a failover make it a replica again.
 var (
 	pace     = []string{"info-period", "200", "ping-period", "400", "ask-period", "100", "publish-period", "800"}
-	findPace = []string{"publish-period", "200"} // until they have found each other
+	findPace = []string{"publish-period", "200"} // until the sentinels have found each other
 )
 
-// Sentinel starts a set that lives as long as the test, and waits until the
-// replicas have caught up and every sentinel knows all others.
+// Sentinel starts a set for the time of the test, and waits until the replicas
+// have caught up and every sentinel knows all others.
 func Sentinel(t testing.TB, opt SentinelOptions) *SentinelSet {
 	t.Helper()
 	need(t, "redis-sentinel")
@@ -85,7 +85,8 @@ func (s *SentinelSet) startData(opt SentinelOptions) {
 		"--user", sentinelUser, "on", ">"+setPassword, "~*", "&*", "+@all",
 		"--user", replicaUser, "on", ">"+setPassword, "~*", "&*", "+@all",
 		"--masteruser", replicaUser, "--masterauth", setPassword,
-		// Copies go from memory to memory at once: tests wait for them.
+		// Replicas copy from memory to memory without delay, because tests wait for
+		// them.
 		"--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0")
 	settings = append(settings, opt.Args...)
 	for range 1 + opt.Replicas {
@@ -143,7 +144,7 @@ func (s *SentinelSet) Addrs() []string {
 	return addrs
 }
 
-// MasterName is the name under which sentinels know the master.
+// MasterName is the master's name at the sentinels.
 func (s *SentinelSet) MasterName() string { return sentinelMaster }
 
 // Sentinels are the sentinels, to be killed or paused.
@@ -152,8 +153,8 @@ func (s *SentinelSet) Sentinels() []*RedisServer { return s.sentinels }
 // Servers are master and replicas. The first was the first master.
 func (s *SentinelSet) Servers() []*RedisServer { return s.data }
 
-// Master is the server that the sentinels name the master, all of those that
-// run. It waits while they do not agree.
+// Master is the server that all running sentinels name as the master. It waits
+// until they agree.
 func (s *SentinelSet) Master() *RedisServer {
 	s.t.Helper()
 	var master *RedisServer
@@ -164,7 +165,7 @@ func (s *SentinelSet) Master() *RedisServer {
 	return master
 }
 
-// named is the server that all sentinels that run name the master.
+// named is the server that all running sentinels name as the master.
 func (s *SentinelSet) named() (*RedisServer, error) {
 	var names []string
 	for _, one := range s.sentinels {
@@ -195,8 +196,8 @@ func (s *SentinelSet) Replica() *RedisServer {
 	return s.data[slices.IndexFunc(s.data, func(one *RedisServer) bool { return one != master })]
 }
 
-// WaitFailover waits until the sentinels name another master than old, and it
-// is one. Old may be dead, paused, hidden or well.
+// WaitFailover waits until the sentinels name another master than old and that
+// server is a master. old may be dead, paused, hidden or healthy.
 func (s *SentinelSet) WaitFailover(old *RedisServer) *RedisServer {
 	s.t.Helper()
 	var master *RedisServer
@@ -212,9 +213,9 @@ func (s *SentinelSet) WaitFailover(old *RedisServer) *RedisServer {
 	return master
 }
 
-// Failover has the sentinels replace a master that is well, and waits for it.
-// The old master becomes a replica a moment later. Writes that the new one did
-// not get (see Detach) are lost.
+// Failover makes the sentinels replace a healthy master, and waits for it. The
+// old master becomes a replica a moment later. Writes that the new one did not
+// get (see Detach) are lost.
 func (s *SentinelSet) Failover() *RedisServer {
 	s.t.Helper()
 	old := s.Master()
@@ -225,8 +226,9 @@ func (s *SentinelSet) Failover() *RedisServer {
 	return s.WaitFailover(old)
 }
 
-// seesReplicas checks that a sentinel knows every server but one as a replica
-// that follows the master: it would not choose another, or would interfere.
+// seesReplicas checks that a sentinel knows every server except the master as
+// its replica. Otherwise the sentinel would not choose the server, or would
+// interfere.
 func (s *SentinelSet) seesReplicas(sentinel *RedisServer) error {
 	reply, err := sentinel.Cmd("SENTINEL", "REPLICAS", sentinelMaster)
 	if err != nil {
@@ -239,7 +241,7 @@ func (s *SentinelSet) seesReplicas(sentinel *RedisServer) error {
 	return nil
 }
 
-// WaitSynced waits until every replica that runs has what the master has.
+// WaitSynced waits until every running replica has all data of the master.
 func (s *SentinelSet) WaitSynced() {
 	s.t.Helper()
 	s.waitSynced(s.Master())
@@ -264,8 +266,8 @@ func (s *SentinelSet) waitSynced(master *RedisServer) {
 	}
 }
 
-// Detach makes a master refuse its replicas: what is written to it from now on
-// is lost with a failover. It goes on serving clients, and sentinels see it.
+// Detach makes a master refuse its replicas, so that a failover loses later
+// writes. The master still serves clients and sentinels.
 func (s *SentinelSet) Detach(master *RedisServer) {
 	s.t.Helper()
 	master.Must("ACL", "SETUSER", replicaUser, "off")
@@ -275,15 +277,14 @@ func (s *SentinelSet) Detach(master *RedisServer) {
 	})
 }
 
-// Attach takes Detach back.
+// Attach undoes Detach.
 func (s *SentinelSet) Attach(master *RedisServer) {
 	s.t.Helper()
 	master.Must("ACL", "SETUSER", replicaUser, "on")
 }
 
-// Part makes one replica lose its master, which goes on with the others: what is
-// written from now on this one does not have. Sentinels see it well, and for a
-// while may choose it.
+// Part cuts one replica off from the master, so that it does not get later
+// writes. The sentinels still see it as healthy, and may choose it for a while.
 func (s *SentinelSet) Part(replica *RedisServer) {
 	s.t.Helper()
 	replica.Must("CONFIG", "SET", "masterauth", "parted")
@@ -293,42 +294,42 @@ func (s *SentinelSet) Part(replica *RedisServer) {
 	})
 }
 
-// Rejoin takes Part back.
+// Rejoin undoes Part.
 func (s *SentinelSet) Rejoin(replica *RedisServer) {
 	s.t.Helper()
 	replica.Must("CONFIG", "SET", "masterauth", setPassword)
 }
 
-// Hide makes a master refuse the sentinels, so that they take it for dead and
-// replace it, while it goes on serving the clients that know it: there are two
-// masters then, until Show.
+// Hide makes a master refuse the sentinels, so that they declare it dead and
+// replace it. It still serves the clients that know it, so there are two
+// masters until Show.
 func (s *SentinelSet) Hide(master *RedisServer) {
 	s.t.Helper()
 	master.Must("ACL", "SETUSER", sentinelUser, "-@all", "+auth")
 }
 
-// Show takes Hide back. The sentinels make the old master a replica as soon as
-// they see it, and it loses what only it had.
+// Show undoes Hide. The sentinels then make the old master a replica, and it
+// loses the writes that only it had.
 func (s *SentinelSet) Show(master *RedisServer) {
 	s.t.Helper()
 	master.Must("ACL", "SETUSER", sentinelUser, "+@all")
 }
 
-// SignIn lets a client sign in under a name of its own, at the sentinels and at
-// the servers of data, and returns the password.
+// SignIn adds an account for a client at the sentinels and the data servers,
+// and returns its password.
 func (s *SentinelSet) SignIn(name string) (password string) {
 	s.t.Helper()
 	for _, one := range slices.Concat(s.sentinels, s.data) {
 		one.Must("ACL", "SETUSER", name, "on", ">"+setPassword, "~*", "&*", "+@all")
 	}
 	for _, one := range s.data {
-		one.Must("CONFIG", "REWRITE") // for its next lives; sentinels do so themselves
+		one.Must("CONFIG", "REWRITE") // for later starts; sentinels do so themselves
 	}
 	return setPassword
 }
 
-// WaitMoved waits until the client of that name has left one master for the
-// other. Sentinels name a new master before they tell their clients of it.
+// WaitMoved waits until the client of that name has moved from one master to
+// the other. Sentinels name a new master before they notify their clients.
 func (s *SentinelSet) WaitMoved(name string, from, to *RedisServer) {
 	s.t.Helper()
 	poll(s.t, name+" moves to the new master", func() error {
@@ -345,9 +346,10 @@ func (s *SentinelSet) WaitMoved(name string, from, to *RedisServer) {
 	})
 }
 
-// CutOff makes the sentinels refuse the client of that name: it does not learn
-// of a failover, and goes on with the master that it knows. (A network before
-// the sentinels would not do: clients ask each for the addresses of the others.)
+// CutOff makes the sentinels refuse the client of that name. It does not learn
+// of a failover, and keeps using the old master. (A proxy in front of the
+// sentinels is not enough, because clients ask each sentinel for the addresses
+// of the others.)
 func (s *SentinelSet) CutOff(name string) {
 	s.t.Helper()
 	for _, one := range s.sentinels {
@@ -356,7 +358,7 @@ func (s *SentinelSet) CutOff(name string) {
 	}
 }
 
-// LetIn takes CutOff back.
+// LetIn undoes CutOff.
 func (s *SentinelSet) LetIn(name string) {
 	s.t.Helper()
 	for _, one := range s.sentinels {

@@ -28,7 +28,7 @@ func TestSentinel_ReplacesADeadMaster(t *testing.T) {
 		t.Errorf("the old master follows with %q", got)
 	}
 
-	// Back, at the operator's wish, and over a restart of all.
+	// Fail back by an operator's command, and after a restart of all servers.
 	if again := s.Failover(); again != old {
 		t.Errorf("%s replaced %s", again.Addr(), master.Addr())
 	}
@@ -59,7 +59,7 @@ func TestSentinel_StaleReplicaLosesWritesWhileTheOldMasterServes(t *testing.T) {
 	if got := master.Must("EXISTS", "lost"); got != "0" {
 		t.Error("the replica was not stale")
 	}
-	old.Must("SET", "lost", "2") // as a client does that has not heard
+	old.Must("SET", "lost", "2") // like a client that has not heard of the failover
 	if err := wantField(old, "role", "master", "INFO", "replication"); err != nil {
 		t.Error(err)
 	}
@@ -71,9 +71,9 @@ func TestSentinel_StaleReplicaLosesWritesWhileTheOldMasterServes(t *testing.T) {
 	}
 }
 
-// What docs/guarantees.md says of a master that is cut off: with
-// min-replicas-to-write it stops by itself, once the replica is silent for
-// longer than min-replicas-max-lag.
+// docs/guarantees.md describes an isolated master: with min-replicas-to-write
+// it refuses writes by itself after the replica was silent for longer than
+// min-replicas-max-lag.
 func TestSentinel_IsolatedMasterStopsServing(t *testing.T) {
 	t.Parallel()
 	s := Sentinel(t, SentinelOptions{Args: []string{"--min-replicas-to-write", "1", "--min-replicas-max-lag", "1"}})
@@ -82,7 +82,7 @@ func TestSentinel_IsolatedMasterStopsServing(t *testing.T) {
 		_, err := master.Cmd("SET", "sold", "1")
 		return err
 	})
-	s.Replica().Pause() // silent, and its connection is open
+	s.Replica().Pause() // silent, with an open connection
 	poll(t, "the master refuses", func() error {
 		if _, err := master.Cmd("SET", "sold", "2"); err == nil || !strings.Contains(err.Error(), "NOREPLICAS") {
 			return fmt.Errorf("it answered %v", err)

@@ -10,15 +10,15 @@ import (
 	"seckill/test/certificate"
 )
 
-// TLS is how a server speaks TLS, and nothing else; nil is plain. Clients must
-// show a certificate of the same authority unless Anyone may come.
+// TLS has the TLS settings of a server that accepts only TLS; nil means plain.
+// Clients need a certificate of the same authority unless Anyone is set.
 type TLS struct {
 	certificate.Pair
 	Anyone bool
 }
 
-// redisSettings has a redis-server or redis-sentinel listen with TLS alone, and
-// speak it with its kind.
+// redisSettings makes a redis-server or redis-sentinel listen with TLS only,
+// and use TLS to its peers.
 func (o *TLS) redisSettings(port string) []string {
 	if o == nil {
 		return []string{"--port", port}
@@ -33,8 +33,8 @@ func (o *TLS) redisSettings(port string) []string {
 	}
 }
 
-// mariaSettings has mariadbd take no plain connection. It asks nobody for a
-// certificate: that is a matter of each account.
+// mariaSettings makes mariadbd refuse plain connections. Client certificates
+// are a setting of each account.
 func (o *TLS) mariaSettings() []string {
 	if o == nil {
 		return nil
@@ -42,8 +42,8 @@ func (o *TLS) mariaSettings() []string {
 	return []string{"--ssl-ca=" + o.CAFile, "--ssl-cert=" + o.CertFile, "--ssl-key=" + o.KeyFile, "--require-secure-transport=ON"}
 }
 
-// mariaOption is how tests themselves reach the server. They believe any
-// certificate: whether that of the server is a good one is what is tested.
+// mariaOption is the DSN option of the tests' own connections. They do not
+// verify the server's certificate, because the engine's verification is tested.
 func (o *TLS) mariaOption() string {
 	if o == nil {
 		return ""
@@ -51,8 +51,8 @@ func (o *TLS) mariaOption() string {
 	return "?tls=skip-verify"
 }
 
-// dial makes a connection of a test's own, with the server's certificate, and
-// believes the server's, whatever it is.
+// dial connects for a test, with the server's certificate as its own, and does
+// not verify the server.
 func (o *TLS) dial(ctx context.Context, address string) (net.Conn, error) {
 	if o == nil {
 		var dialer net.Dialer
@@ -66,8 +66,8 @@ func (o *TLS) dial(ctx context.Context, address string) (net.Conn, error) {
 	return dialer.DialContext(ctx, "tcp", address)
 }
 
-// kafkaSettings has a Kafka speak TLS on the listeners that want it. Kafka reads
-// the key and its certificate from one file, which is made in dir.
+// kafkaSettings makes a Kafka use TLS on its TLS listeners. Kafka reads the key
+// and its certificate from one file, which kafkaSettings writes to dir.
 func (o *TLS) kafkaSettings(dir string) ([]string, error) {
 	if o == nil {
 		return nil, nil

@@ -140,7 +140,7 @@ func readWebSocket(address, path string, count int) ([]PulsarMessage, error) {
 			return messages, fmt.Errorf("%w: %s", err, text)
 		}
 		messages = append(messages, m.PulsarMessage)
-		// After 1000 messages the service waits to hear of them.
+		// After 1000 messages the service waits for acknowledgements.
 		if _, err := conn.Write(textFrame(fmt.Appendf(nil, `{"messageId":%q}`, m.MessageID))); err != nil {
 			return messages, err
 		}
@@ -148,7 +148,7 @@ func readWebSocket(address, path string, count int) ([]PulsarMessage, error) {
 	return messages, nil
 }
 
-// readFrame reads one whole text message; other frames are passed over.
+// readFrame reads one whole text message and skips other frames.
 func readFrame(reader io.Reader) ([]byte, error) {
 	const (
 		final, opcode = 0x80, 0x0F
