@@ -102,6 +102,16 @@ type Sinks interface {
 	Test(ctx context.Context, sink string, actor store.Actor) (sink.Echo, error)
 }
 
+// Meter counts requests.
+type Meter interface {
+	// Request counts an answer, by route pattern.
+	Request(route string, status int, took time.Duration)
+	// Panic counts a request that ended in a panic.
+	Panic()
+	// Suspect counts a suspect request, by one of Suspicions.
+	Suspect(why string)
+}
+
 // Options is what an API is made of.
 type Options struct {
 	Token      string // the operator's bearer token; must not be empty
@@ -145,11 +155,8 @@ type Options struct {
 	StreamEvery time.Duration
 	// Stop ends the streams when it closes, so that the server can stop.
 	Stop <-chan struct{}
-	// OnRequest hears of every answer, by route pattern; OnPanic of every panic;
-	// OnSuspect of every suspect request, by one of Suspicions. Each may be nil.
-	OnRequest func(route string, status int, took time.Duration)
-	OnPanic   func()
-	OnSuspect func(why string)
+	// Meter counts what the API does; nil for none.
+	Meter Meter
 }
 
 // Deadlines of a request. They are short, so that an operator soon knows that a

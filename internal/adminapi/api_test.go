@@ -365,12 +365,11 @@ func TestPanic_AnswersBusy(t *testing.T) {
 	var panics, observed atomic.Int32
 	d := newFixture(t, func(o *Options) {
 		o.Records = struct{ Records }{} // every method is a nil dereference
-		o.OnPanic = func() { panics.Add(1) }
-		o.OnRequest = func(route string, status int, _ time.Duration) {
+		o.Meter = testMeter{panicked: func() { panics.Add(1) }, request: func(route string, status int, _ time.Duration) {
 			if route == "GET /admin/v1/products/{id}" && status == 500 {
 				observed.Add(1)
 			}
-		}
+		}}
 	})
 	d.client = http.DefaultClient // 500 is described for the whole, not per operation
 	got := d.do("GET", "/admin/v1/products/1", "")
@@ -471,5 +470,30 @@ func TestListProducts_PagesById(t *testing.T) {
 		if listed := fmt.Sprint(ids, page.Next); listed != want {
 			t.Errorf("products%s: %s, want %s", query, listed, want)
 		}
+	}
+}
+
+// testMeter calls a test; nil counts nothing.
+type testMeter struct {
+	request  func(route string, status int, took time.Duration)
+	panicked func()
+	suspect  func(why string)
+}
+
+func (m testMeter) Request(route string, status int, took time.Duration) {
+	if m.request != nil {
+		m.request(route, status, took)
+	}
+}
+
+func (m testMeter) Panic() {
+	if m.panicked != nil {
+		m.panicked()
+	}
+}
+
+func (m testMeter) Suspect(why string) {
+	if m.suspect != nil {
+		m.suspect(why)
 	}
 }

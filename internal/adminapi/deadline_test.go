@@ -46,7 +46,7 @@ func TestAnswer_SlowClientIsDisconnected(t *testing.T) {
 	d := newFixture(t, func(o *Options) {
 		o.AnswerTimeout = 50 * time.Millisecond
 		o.Metrics = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(make([]byte, size)) })
-		o.OnRequest = func(route string, _ int, _ time.Duration) { ended <- route }
+		o.Meter = testMeter{request: func(route string, _ int, _ time.Duration) { ended <- route }}
 	})
 	d.deaf("GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
 	select {

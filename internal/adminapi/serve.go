@@ -174,8 +174,8 @@ func (a *handler) panicked(rec *recorder, r *http.Request, v any) {
 	if v == http.ErrAbortHandler {
 		panic(v)
 	}
-	if a.OnPanic != nil {
-		a.OnPanic()
+	if a.Meter != nil {
+		a.Meter.Panic()
 	}
 	a.strangers.Say(slog.LevelError, "panic", "operator API panicked", "request_id", requestID(rec), "method", alert.Clip(r.Method),
 		"path", alert.Clip(r.URL.Path), "panic", alert.Clip(fmt.Sprint(v)), "stack", string(debug.Stack()))
@@ -193,12 +193,12 @@ func requestID(w http.ResponseWriter) string { return w.Header().Get(seckill.Req
 // request, so such lines are clipped and throttled to one a second of each kind.
 func (a *handler) answered(rec *recorder, r *http.Request, took time.Duration) {
 	rec.begin(http.StatusOK) // for an empty answer, whose head net/http writes
-	if a.OnRequest != nil {
+	if a.Meter != nil {
 		route := r.Pattern
 		if route == "" {
 			route = "none"
 		}
-		a.OnRequest(route, rec.status, took)
+		a.Meter.Request(route, rec.status, took)
 	}
 	level := slog.LevelInfo
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
@@ -220,8 +220,8 @@ func (a *handler) answered(rec *recorder, r *http.Request, took time.Duration) {
 	case rec.operator:
 		a.Log.Log(r.Context(), level, "operator request", attrs...)
 	case rec.suspect != "":
-		if a.OnSuspect != nil {
-			a.OnSuspect(rec.suspect)
+		if a.Meter != nil {
+			a.Meter.Suspect(rec.suspect)
 		}
 		a.strangers.Say(slog.LevelWarn, rec.suspect, "operator request refused: "+strings.ReplaceAll(rec.suspect, "_", " "), append(attrs, "host", alert.Clip(r.Host))...)
 	default:

@@ -123,11 +123,11 @@ func TestWrongToken_IsLoggedOnceASecond(t *testing.T) {
 	var counted atomic.Int32
 	d := newFixture(t, func(o *Options) {
 		o.Now, o.GuessWait = clock.now, time.Nanosecond
-		o.OnSuspect = func(why string) {
+		o.Meter = testMeter{suspect: func(why string) {
 			if why == suspectWrong {
 				counted.Add(1)
 			}
-		}
+		}}
 	})
 	d.client = http.DefaultClient
 	for i, method := range []string{"GET", "HEAD", "POST", "DELETE", "BREW"} {
@@ -308,7 +308,7 @@ func TestOperators_RemembersTheLatestAddresses(t *testing.T) {
 
 func TestLog_AmbiguousRequestIsRefused(t *testing.T) {
 	counted := make(chan string, 2)
-	d := newFixture(t, func(o *Options) { o.OnSuspect = func(why string) { counted <- why } })
+	d := newFixture(t, func(o *Options) { o.Meter = testMeter{suspect: func(why string) { counted <- why }} })
 	d.client = http.DefaultClient
 	if got := d.do("POST", "/admin/v1/products", "", "Authorization: none", "Content-Type: multipart/form-data; boundary=b"); got.status != 415 {
 		t.Errorf("answered %d %s", got.status, got.body)

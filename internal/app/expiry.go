@@ -52,7 +52,7 @@ func (p *parts) expired(by string) func(orders []seckill.Order) {
 	return func(orders []seckill.Order) {
 		p.metrics.Expired.WithLabelValues(by).Add(float64(len(orders)))
 		for i := range orders {
-			p.returned(&orders[i])
+			p.orders.UnitsBack(&orders[i])
 		}
 	}
 }

@@ -234,10 +234,7 @@ func (p *parts) buildSale(ctx context.Context) error {
 	p.counts = reconcile.NewSchedule(p.store, p.lifecycle,
 		reconcile.Regular{Reconciler: p.reconciler, Repair: p.cfg.Reconcile.Repair == config.RepairSafe}, p.cfg.Reconcile.Every)
 	p.notifier.Suspects = p.counts
-	sales := &metrics.Sales{
-		Products: p.lifecycle.ShownSales, Stats: p.lifecycle.Stats, ClockSteps: p.clock.Steps,
-		TakenOver: p.lifecycle.TakenOver, Instructions: p.lifecycle.InstructionsWaiting,
-	}
+	sales := &metrics.Sales{Sales: p.lifecycle, Clock: p.clock}
 	figures := &metrics.Parts{Ledger: p.base.Ping, Store: p.store.Ping, Bulletin: p.board.Stats, Silent: p.stage.Silent}
 	if p.embedded != nil {
 		sales.Journal = p.embedded.JournalSize
@@ -309,8 +306,8 @@ func (p *parts) buildPayment(shopURL func() string) error {
 func (p *parts) buildOrders(ctx context.Context, opt Options) error {
 	p.orders = &order.Orders{
 		Store: p.store, Ledger: p.ledger, Queue: p.queue, Catalog: p.catalog, Providers: p.providers, PayPages: p.payPages,
-		BackURL:  p.backURL,
-		OnReturn: p.returned, OnRefund: func() { p.duties.Wake(background.DutyRefund) },
+		BackURL:   p.backURL,
+		Duties:    p.duties,
 		OnPayment: p.paid, Keeps: p.keeper.Keeps,
 	}
 	var source worker.Source = p.queue
@@ -340,17 +337,6 @@ func (p *parts) buildOrders(ctx context.Context, opt Options) error {
 	p.watch = shopapi.NewWatch(p.store.OrdersByNo, p.links, time.Now, p.log)
 	p.returns = shopapi.NewReturns(p.store.PendingUntil, time.Now, p.log)
 	return nil
-}
-
-// returned sees to units that came back. The ledger is owed what it sells; what
-// the store sells is free again by now.
-func (p *parts) returned(o *seckill.Order) {
-	s := p.catalog.Find(o.ProductID)
-	if s == nil || !s.Terms().SoldByStore() {
-		p.duties.Wake(background.DutyRelease)
-		return
-	}
-	s.ClearSoldOut()
 }
 
 // paid takes what a payment notice did to metrics and alerts.
@@ -408,14 +394,24 @@ func (p *parts) buildAdmin(opt Options, stopStreams <-chan struct{}) (err error)
 		Hosts: p.cfg.Admin.Names(), Roles: opt.Roles, HealthOnly: !slices.Contains(opt.Roles, RoleAdmin), Checks: p.checks(opt.Roles),
 		Metrics: p.metrics.Handler(), Pprof: p.cfg.Admin.Pprof, Log: p.log, Stop: stopStreams, Now: fault.Now,
 		ShowsPicture: func(address string) bool { return shopapi.ShowsPicture(p.pictureHosts(), address) },
-		OnRequest: func(route string, status int, took time.Duration) {
-			p.metrics.Route("admin "+route, strconv.Itoa(status)).Inc()
-		},
-		OnPanic:   p.metrics.Panics.Inc,
-		OnSuspect: func(why string) { p.metrics.OperatorRefused.WithLabelValues(why).Inc() },
+		Meter:        operatorMeter{p.metrics},
 	})
 	return err
 }
+
+// operatorMeter counts what the operator API does.
+type operatorMeter struct{ metrics *metrics.Metrics }
+
+// Request counts an answer.
+func (m operatorMeter) Request(route string, status int, _ time.Duration) {
+	m.metrics.Route("admin "+route, strconv.Itoa(status)).Inc()
+}
+
+// Panic counts a panic.
+func (m operatorMeter) Panic() { m.metrics.Panics.Inc() }
+
+// Suspect counts a suspect request.
+func (m operatorMeter) Suspect(why string) { m.metrics.OperatorRefused.WithLabelValues(why).Inc() }
 
 // checks decide whether an instance may be used, by what its roles need. They are
 // those of its operator address, whose readers are few: parts are asked each time.

@@ -5,7 +5,6 @@ import (
 
 	"seckill"
 
-	"seckill/internal/alert"
 	"seckill/internal/recovery"
 )
 
@@ -22,11 +21,7 @@ func (p *parts) buildPromises() {
 		},
 		Journal: p.journal, Ledger: p.ledger, OnMissing: p.promisesMissing, MaxPromises: p.mostPromises(),
 		ExpireAfter: p.cfg.Order.ExpireAfter, Logger: p.log,
-		OnForgotten: func(n int) { p.metrics.Forgotten.Add(float64(n)) },
-		OnReoffered: func(result recovery.Result, n int) {
-			p.metrics.Reoffered.WithLabelValues(string(result)).Add(float64(n))
-		},
-		OnLost: func(product uint32, err error) { p.alerter.Raise(alert.NotKept, product, err) },
+		Meter: p.metrics, Alerts: p.alerter,
 	})
 	p.metrics.Remembered(p.promises.Len)
 }

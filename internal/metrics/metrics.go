@@ -65,8 +65,8 @@ type Metrics struct {
 	Expired        *prometheus.CounterVec
 	Panics         prometheus.Counter
 	DualWrites     *prometheus.CounterVec
-	Forgotten      prometheus.Counter
-	Reoffered      *prometheus.CounterVec
+	forgotten      prometheus.Counter
+	reoffered      *prometheus.CounterVec
 	ConnsRefused   *prometheus.CounterVec
 	// OperatorRefused counts refused requests to the operator's port. The reasons
 	// are adminapi.Suspicions.
@@ -111,8 +111,8 @@ func New(version string) *Metrics {
 		Payments:        f.counters("seckill_payments_total", "Verified payment callbacks, by result.", "result"),
 		Expired:         f.counters("seckill_orders_expired_total", "Orders that expired unpaid, by trigger: a delayed message, or the scan of the store.", "by"),
 		DualWrites:      f.counters("seckill_dualwrite_batches_total", "Batches of dualwrite products that were written to the store at once, by result.", "result"),
-		Forgotten:       f.counter("seckill_promises_forgotten_total", "Answered purchases that this instance forgot before they were in the store, because its memory for them was full."),
-		Reoffered:       f.counters("seckill_promises_reoffered_total", "Answered purchases that a rebuilt ledger had lost, by their outcome.", "result"),
+		forgotten:       f.counter("seckill_promises_forgotten_total", "Answered purchases that this instance forgot before they were in the store, because its memory for them was full."),
+		reoffered:       f.counters("seckill_promises_reoffered_total", "Answered purchases that a rebuilt ledger had lost, by their outcome.", "result"),
 		OperatorRefused: f.counters("seckill_operator_refused_total", "Requests to the operator's port without a valid token, by reason of the refusal.", "why"),
 		ConnsRefused:    f.counters("seckill_connections_refused_total", "Connections to the shop that were refused, by the limit that was reached.", "bound"),
 		Panics:          f.counter("seckill_http_panics_total", "Requests that ended in a panic."),
@@ -151,7 +151,7 @@ func (m *Metrics) countFromZero() {
 		m.Alerts.WithLabelValues(kind.Label)
 	}
 	countFromZero(m.Expired, ExpiredByMessage, ExpiredByScan)
-	countFromZero(m.Reoffered, recovery.Results...)
+	countFromZero(m.reoffered, recovery.Results...)
 	countFromZero(m.DualWrites, purchase.DualWriteResults...)
 	countFromZero(m.ConnsRefused, api.Refusals...)
 	countFromZero(m.reconciled, resultUnknown, resultViolated, resultBalanced)
@@ -175,6 +175,14 @@ func (m *Metrics) Posed(kind challenge.Kind, difficulty int) {
 	if kind == challenge.Pow {
 		m.difficulty.Set(float64(difficulty))
 	}
+}
+
+// Forgotten counts promises that were dropped for want of room.
+func (m *Metrics) Forgotten(promises int) { m.forgotten.Add(float64(promises)) }
+
+// Reoffered counts promises that a lost ledger did not take along.
+func (m *Metrics) Reoffered(result recovery.Result, promises int) {
+	m.reoffered.WithLabelValues(string(result)).Add(float64(promises))
 }
 
 // Raised counts a proof of work that was made harder because of the buyer's or address' reputation.

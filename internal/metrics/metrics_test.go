@@ -88,23 +88,29 @@ func TestExpiry_CountsMessagesFromZero(t *testing.T) {
 	)
 }
 
+// twoSales can read the first of two sales. The store has taken over the second.
+type twoSales struct{}
+
+func (twoSales) ShownSales() []uint32     { return []uint32{1, 2} }
+func (twoSales) InstructionsWaiting() int { return 4 }
+func (twoSales) TakenOver(id uint32) bool { return id == 2 }
+func (twoSales) Stats(_ context.Context, id uint32) (api.Stats, error) {
+	if id == 2 {
+		return api.Stats{}, errors.New("down")
+	}
+	s := api.Stats{Offered: 10, Epoch: 3}
+	s.Ledger.Reserved, s.Store.Paid, s.Queue.Depth, s.Queue.OldestMS = 6, 5, 1, 1500
+	return s, nil
+}
+
+type fourSteps struct{}
+
+func (fourSteps) Steps() int64 { return 4 }
+
 // A sale that cannot be read is left out: a gap is honest, a zero is not.
 func TestSalesAreReadWhenAsked(t *testing.T) {
 	m := New("test")
-	m.Register(&Sales{
-		Products:     func() []uint32 { return []uint32{1, 2} },
-		ClockSteps:   func() int64 { return 4 },
-		Instructions: func() int { return 4 },
-		TakenOver:    func(id uint32) bool { return id == 2 },
-		Stats: func(_ context.Context, id uint32) (api.Stats, error) {
-			if id == 2 {
-				return api.Stats{}, errors.New("down")
-			}
-			s := api.Stats{Offered: 10, Epoch: 3}
-			s.Ledger.Reserved, s.Store.Paid, s.Queue.Depth, s.Queue.OldestMS = 6, 5, 1, 1500
-			return s, nil
-		},
-	})
+	m.Register(&Sales{Sales: twoSales{}, Clock: fourSteps{}})
 	text := scrape(t, m)
 	expect(t, text,
 		`units{product="1",where="offered"} 10`,
@@ -122,31 +128,35 @@ func TestSalesAreReadWhenAsked(t *testing.T) {
 	}
 }
 
+// manySales counts how many of its sales are read.
+type manySales struct {
+	twoSales
+	read      int
+	unbounded bool // a read had no deadline
+}
+
+func (*manySales) ShownSales() []uint32 {
+	ids := make([]uint32, 3*scrapeProducts)
+	for i := range ids {
+		ids[i] = uint32(i + 1)
+	}
+	return ids
+}
+
+func (s *manySales) Stats(ctx context.Context, _ uint32) (api.Stats, error) {
+	_, bounded := ctx.Deadline()
+	s.unbounded = s.unbounded || !bounded
+	s.read++
+	return api.Stats{}, nil
+}
+
 func TestAScrapeIsBounded(t *testing.T) {
-	read := 0
 	m := New("test")
-	m.Register(&Sales{
-		Products: func() []uint32 {
-			ids := make([]uint32, 3*scrapeProducts)
-			for i := range ids {
-				ids[i] = uint32(i + 1)
-			}
-			return ids
-		},
-		ClockSteps:   func() int64 { return 0 },
-		Instructions: func() int { return 0 },
-		TakenOver:    func(uint32) bool { return false },
-		Stats: func(ctx context.Context, _ uint32) (api.Stats, error) {
-			if _, bounded := ctx.Deadline(); !bounded {
-				t.Error("a scrape without a deadline")
-			}
-			read++
-			return api.Stats{}, nil
-		},
-	})
+	sales := &manySales{}
+	m.Register(&Sales{Sales: sales, Clock: fourSteps{}})
 	scrape(t, m)
-	if read != scrapeProducts {
-		t.Errorf("%d sales were read", read)
+	if sales.read != scrapeProducts || sales.unbounded {
+		t.Errorf("%d sales were read, without a deadline: %t", sales.read, sales.unbounded)
 	}
 }
 

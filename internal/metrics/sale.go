@@ -22,18 +22,26 @@ const (
 
 func productLabel(id uint32) string { return strconv.FormatUint(uint64(id), 10) }
 
+// SaleReader reads the figures of sales.
+type SaleReader interface {
+	// ShownSales lists the sales worth showing; Stats reads one.
+	ShownSales() []uint32
+	Stats(ctx context.Context, id uint32) (api.Stats, error)
+	// TakenOver reports whether the store has taken a sale over, or is about to.
+	TakenOver(id uint32) bool
+	// InstructionsWaiting counts the products whose instruction the store may not
+	// have.
+	InstructionsWaiting() int
+}
+
+// StepCounter counts corrections of the ledger clock.
+type StepCounter interface{ Steps() int64 }
+
 // Sales are figures that are read when Prometheus asks: stock, reservations,
 // orders by state, what waits in the queue.
 type Sales struct {
-	// Products lists the sales worth showing; Stats reads one.
-	Products func() []uint32
-	Stats    func(ctx context.Context, id uint32) (api.Stats, error)
-	// TakenOver reports whether the store has taken a sale over, or is about to.
-	TakenOver func(id uint32) bool
-	// ClockSteps counts corrections of the ledger clock.
-	ClockSteps func() int64
-	// Instructions counts the products whose instruction the store may not have.
-	Instructions func() int
+	Sales SaleReader
+	Clock StepCounter
 	// Journal is the size of the embedded journal; nil without one.
 	Journal func() (rows, bytes int64)
 }
@@ -59,7 +67,7 @@ func (s *Sales) Describe(to chan<- *prometheus.Desc) {
 
 // shown are the sales of one scrape.
 func (s *Sales) shown() []uint32 {
-	ids := s.Products()
+	ids := s.Sales.ShownSales()
 	return ids[max(0, len(ids)-scrapeProducts):] // the newest have the highest ids, as a rule
 }
 
@@ -71,8 +79,8 @@ func (s *Sales) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
-	to <- prometheus.MustNewConstMetric(descSteps, prometheus.CounterValue, float64(s.ClockSteps()))
-	to <- prometheus.MustNewConstMetric(descTold, prometheus.GaugeValue, float64(s.Instructions()))
+	to <- prometheus.MustNewConstMetric(descSteps, prometheus.CounterValue, float64(s.Clock.Steps()))
+	to <- prometheus.MustNewConstMetric(descTold, prometheus.GaugeValue, float64(s.Sales.InstructionsWaiting()))
 	if s.Journal != nil {
 		rows, bytes := s.Journal()
 		gauge(descRows, float64(rows))
@@ -80,8 +88,8 @@ func (s *Sales) Collect(to chan<- prometheus.Metric) {
 	}
 	for _, id := range s.shown() {
 		product := productLabel(id)
-		gauge(descTaken, oneIf(s.TakenOver(id)), product) // known without the store and the ledger
-		st, err := s.Stats(ctx, id)
+		gauge(descTaken, oneIf(s.Sales.TakenOver(id)), product) // known without the store and the ledger
+		st, err := s.Sales.Stats(ctx, id)
 		if err != nil {
 			continue
 		}

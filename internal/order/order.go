@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/background"
 	"seckill/internal/ledger"
 	"seckill/internal/payment"
 	"seckill/internal/queue"
@@ -61,14 +62,22 @@ type Orders struct {
 	// ReadWithin bounds a read. 0 means readWithin, which is how long a shopper
 	// waits.
 	ReadWithin time.Duration
-	// OnReturn gets an order whose units are free again. They are owed to the
-	// ledger, unless the store had sold them.
-	OnReturn func(o *seckill.Order)
-	// OnRefund signals that a refund is due now.
-	OnRefund func()
+	// Duties wakes the releaser and the refunder.
+	Duties sale.Waker
 	// OnPayment gets the outcome of every authentic notice. product is 0 if the
 	// order number is not one of ours.
 	OnPayment func(product uint32, result string)
+}
+
+// UnitsBack is called for an order whose units are free again. They are owed to the
+// ledger, unless the store sells the product: then they are free already.
+func (d *Orders) UnitsBack(o *seckill.Order) {
+	s := d.Catalog.Find(o.ProductID)
+	if s == nil || !s.Terms().SoldByStore() {
+		d.Duties.Wake(background.DutyRelease)
+		return
+	}
+	s.ClearSoldOut()
 }
 
 var errNotFound = &seckill.Error{Code: seckill.CodeNotFound}
@@ -382,7 +391,7 @@ func (d *Orders) Notify(ctx context.Context, provider string, header http.Header
 	d.OnPayment(no.ProductID(), result.String())
 	switch result {
 	case store.PaymentExcess:
-		d.OnRefund()
+		d.Duties.Wake(background.DutyRefund)
 	case store.PaymentConflict:
 		return result, seckill.Errorf(seckill.CodeWrongState, "trade %q was recorded with another order, amount or currency", notice.TradeNo)
 	}
@@ -416,7 +425,7 @@ func (d *Orders) CancelOwn(ctx context.Context, buyer string, no seckill.OrderNo
 func (d *Orders) Cancel(ctx context.Context, no seckill.OrderNo, reason string, actor store.Actor) (seckill.Order, error) {
 	o, err := d.move(ctx, no, "cancel", func() (seckill.Order, error) { return d.Store.Cancel(ctx, no, reason, actor) })
 	if err == nil {
-		d.OnReturn(&o)
+		d.UnitsBack(&o)
 	}
 	return o, err
 }
@@ -426,8 +435,8 @@ func (d *Orders) Cancel(ctx context.Context, no seckill.OrderNo, reason string, 
 func (d *Orders) Refund(ctx context.Context, no seckill.OrderNo, actor store.Actor) (seckill.Order, error) {
 	o, err := d.move(ctx, no, "refund", func() (seckill.Order, error) { return d.Store.Refund(ctx, no, actor) })
 	if err == nil {
-		d.OnReturn(&o)
-		d.OnRefund()
+		d.UnitsBack(&o)
+		d.Duties.Wake(background.DutyRefund)
 	}
 	return o, err
 }
@@ -436,7 +445,7 @@ func (d *Orders) Refund(ctx context.Context, no seckill.OrderNo, actor store.Act
 func (d *Orders) RetryRefund(ctx context.Context, id string, actor store.Actor) (store.Payment, error) {
 	refund, err := d.Store.RetryRefund(ctx, id, actor)
 	if err == nil {
-		d.OnRefund()
+		d.Duties.Wake(background.DutyRefund)
 	}
 	return refund, err
 }
@@ -450,7 +459,7 @@ func (d *Orders) Retry(ctx context.Context, id int64, actor store.Actor) (store.
 func (d *Orders) Discard(ctx context.Context, id int64, actor store.Actor) (seckill.Order, error) {
 	o, err := d.Store.DiscardLetter(ctx, id, actor)
 	if err == nil {
-		d.OnReturn(&o)
+		d.UnitsBack(&o)
 	}
 	var told *seckill.Error
 	if err != nil && !errors.As(err, &told) && !errors.Is(err, store.ErrUnavailable) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"seckill"
+	"seckill/internal/background"
 	"seckill/internal/ledger"
 	"seckill/internal/order"
 	"seckill/internal/payment"
@@ -48,13 +49,23 @@ type fixture struct {
 // default time.
 const unhurried = time.Minute
 
+// Wake counts the calls for the releaser and the refunder.
+func (d *fixture) Wake(duty string) {
+	switch duty {
+	case background.DutyRelease:
+		d.releases++
+	case background.DutyRefund:
+		d.refunds++
+	}
+}
+
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	d := &fixture{Rig: rig.New(t), purse: &purse{}}
 	d.Orders = &order.Orders{
 		Store: d.Rig.Store, Ledger: d.Rig.Ledger, Queue: d.Rig.Queue, Catalog: d.Rig.Catalog, ReadWithin: unhurried,
 		Providers: map[string]payment.Provider{"purse": d.purse, "quiet": d.purse}, PayPages: []string{"purse"},
-		OnReturn: func(*seckill.Order) { d.releases++ }, OnRefund: func() { d.refunds++ },
+		Duties:    d,
 		OnPayment: func(_ uint32, result string) { d.payments = append(d.payments, result) },
 	}
 	return d
@@ -339,7 +350,7 @@ func TestBeginPayment_OnlyForPendingOrders(t *testing.T) {
 	rig.Must(t, err)
 	rig.Refused(t, begin(), seckill.CodeWrongState)
 	if d.releases != 1 {
-		t.Errorf("OnReturn was called %d times", d.releases)
+		t.Errorf("the releaser was woken %d times", d.releases)
 	}
 }
 
@@ -390,7 +401,7 @@ func TestNotify_CountsOnceAndRefundsExcess(t *testing.T) {
 	_, err = d.RetryRefund(t.Context(), due[0].ID, rig.Operator)
 	rig.Must(t, err)
 	if d.refunds != 3 {
-		t.Error("OnRefund was not called for the retry")
+		t.Error("the refunder was not woken for the retry")
 	}
 	storetest.CheckPromises(t, d.Rig.Store, 1)
 }

@@ -108,7 +108,7 @@ func (b *Book) keep(r *record) {
 	s.mu.Unlock()
 	b.count.Add(int64(len(entry.Claims) - forgotten))
 	if forgotten > 0 {
-		b.opt.OnForgotten(forgotten)
+		b.opt.Meter.Forgotten(forgotten)
 	}
 }
 
@@ -175,7 +175,7 @@ func (b *Book) putBack(records []*record, had int) {
 	}
 	b.count.Add(int64(left - had - forgotten))
 	if forgotten > 0 {
-		b.opt.OnForgotten(forgotten)
+		b.opt.Meter.Forgotten(forgotten)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"seckill"
 
+	"seckill/internal/alert"
 	"seckill/internal/ledger"
 	"seckill/internal/purchase"
 	"seckill/internal/recovery"
@@ -55,15 +56,17 @@ func (m *bookRig) newBook(changes ...func(*recovery.BookOptions)) *recovery.Book
 			}
 			return nil
 		},
-		OnForgotten: func(n int) { m.forgotten.Add(int64(n)) },
-		OnReoffered: func(result recovery.Result, n int) { m.reoffered[result] += n },
-		OnLost:      func(_ uint32, err error) { m.lost = append(m.lost, err) },
+		Meter: m, Alerts: m,
 	}
 	for _, change := range changes {
 		change(&opt)
 	}
 	return recovery.NewBook(opt)
 }
+
+func (m *bookRig) Forgotten(n int)                         { m.forgotten.Add(int64(n)) }
+func (m *bookRig) Reoffered(result recovery.Result, n int) { m.reoffered[result] += n }
+func (m *bookRig) Raise(_ alert.Kind, _ uint32, err error) { m.lost = append(m.lost, err) }
 
 // Do is on the lanes of the present lifecycle, which a restart replaces.
 func (m *bookRig) Do(ctx context.Context, shard ledger.Shard, write ledger.Write) (ledger.Result, error) {

@@ -10,7 +10,8 @@ import (
 	"time"
 
 	"seckill"
-
+	"seckill/internal/alert"
+	"seckill/internal/sale"
 	"seckill/internal/store"
 )
 
@@ -30,6 +31,14 @@ type BookStore interface {
 	Deleted(ctx context.Context, product uint32) (bool, error)
 }
 
+// PromiseMeter counts promises.
+type PromiseMeter interface {
+	// Forgotten counts promises that were dropped for want of room.
+	Forgotten(promises int)
+	// Reoffered counts promises that a lost ledger did not take along.
+	Reoffered(result Result, promises int)
+}
+
 // BookOptions are the parts and bounds of a book.
 type BookOptions struct {
 	Store   BookStore
@@ -41,19 +50,16 @@ type BookOptions struct {
 	MaxPromises int              // promises to remember; 0: DefaultPromises
 	Now         func() time.Time // for the age of promises; nil: time.Now
 	Logger      *slog.Logger
-	// OnForgotten counts promises that were dropped because the book was full.
-	OnForgotten func(promises int)
-	// OnReoffered counts promises that survived the loss of a ledger.
-	OnReoffered func(result Result, promises int)
+	Meter       PromiseMeter
+	// Alerts tells an operator of promises that could not be kept. Their buyers have
+	// to know; the log has them by order number.
+	Alerts sale.Alerter
 	// Journal keeps the promises on disk; nil for none. It needs Ledger and
 	// OnMissing. OnMissing requests a rebuild of a ledger that lacks promises
 	// of its own epoch.
 	Journal   *Journal
 	Ledger    BookLedger
 	OnMissing func(ctx context.Context, product uint32, epoch uint64, promises int) error
-	// OnLost reports promises that failed, so that their buyers can be
-	// informed. The log has their order numbers.
-	OnLost func(product uint32, err error)
 }
 
 // Result is the outcome of a promise that the ledger had lost.
@@ -240,7 +246,7 @@ func (b *Book) adopt(ctx context.Context, product uint32, records []*record) (ca
 // by order number.
 func (b *Book) report(product uint32, outcome *Outcome) {
 	if n := len(outcome.Adopted); n > 0 {
-		b.opt.OnReoffered(Adopted, n)
+		b.opt.Meter.Reoffered(Adopted, n)
 		b.opt.Logger.Info("promises of an older ledger were adopted", "product", product, "epoch", outcome.Epoch, "promises", n)
 	}
 	b.reportFailed(product, outcome.Failed)
@@ -250,9 +256,9 @@ func (b *Book) reportFailed(product uint32, failed []FailedPromise) {
 	if len(failed) == 0 {
 		return
 	}
-	b.opt.OnReoffered(Failed, len(failed))
+	b.opt.Meter.Reoffered(Failed, len(failed))
 	if lost := LogFailedPromises(b.opt.Logger, product, failed); lost != nil {
-		b.opt.OnLost(product, lost)
+		b.opt.Alerts.Raise(alert.NotKept, product, lost)
 	}
 }
 
@@ -337,7 +343,7 @@ func (b *Book) countConfirmed(settled map[seckill.OrderNo]bool) {
 		}
 	}
 	if confirmed > 0 {
-		b.opt.OnReoffered(Confirmed, confirmed)
+		b.opt.Meter.Reoffered(Confirmed, confirmed)
 	}
 }
 

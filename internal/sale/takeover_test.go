@@ -37,9 +37,9 @@ func newHanding(t *testing.T) *handing {
 	h := &handing{Rig: rig.New(t), inHand: make(map[uint32]bool)}
 	h.Book = recovery.NewBook(recovery.BookOptions{
 		Store: h.Store, ExpireAfter: time.Hour, Now: h.Time.Now, Logger: quiet,
-		Adopter:     &recovery.Adopter{Store: h.Store, Lanes: h.Lanes, Now: h.Time.Now, ExpireAfter: time.Hour},
-		Terms:       func(id uint32) *seckill.Product { return h.Catalog.Find(id).Terms() },
-		OnForgotten: func(int) {}, OnReoffered: func(recovery.Result, int) {}, OnLost: func(uint32, error) {},
+		Adopter: &recovery.Adopter{Store: h.Store, Lanes: h.Lanes, Now: h.Time.Now, ExpireAfter: time.Hour},
+		Terms:   func(id uint32) *seckill.Product { return h.Catalog.Find(id).Terms() },
+		Meter:   noMeter{}, Alerts: &alerts{},
 	})
 	h.read(h.Queue)
 	h.lease(t, "here")
@@ -817,3 +817,9 @@ func TestSilences(t *testing.T) {
 	s.Heard(beats, nil)
 	silent("one sale has ended", 3)
 }
+
+// noMeter counts nothing.
+type noMeter struct{}
+
+func (noMeter) Forgotten(int)                  {}
+func (noMeter) Reoffered(recovery.Result, int) {}

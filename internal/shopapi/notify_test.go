@@ -10,6 +10,8 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"seckill"
+	"seckill/internal/background"
+	"seckill/internal/notify"
 	"seckill/internal/order"
 	"seckill/internal/payment"
 	"seckill/internal/payment/paysandbox"
@@ -51,7 +53,7 @@ func notifyServer(t *testing.T) (*rig.Rig, *purse, *Server, *fasthttp.RequestCtx
 	s, _ := hotServer(t)
 	s.opt.Orders = &order.Orders{
 		Store: r.Store, Ledger: r.Ledger, Queue: r.Queue, Catalog: r.Catalog, ReadWithin: time.Minute,
-		Providers: map[string]payment.Provider{"purse": with}, OnRefund: func() {}, OnPayment: func(uint32, string) {},
+		Providers: map[string]payment.Provider{"purse": with}, Duties: background.NewDuties(notify.NoBoard{}), OnPayment: func(uint32, string) {},
 	}
 	ctx := &fasthttp.RequestCtx{}
 	ctx.Request.Header.SetMethod(fasthttp.MethodPost)
