@@ -1,8 +1,10 @@
-// Model of a stock change down around recoveries: the ledger first, then the store.
+// Model of a stock reduction during recoveries. The change goes to the ledger
+// first, then to the store.
 //
-// Several finishers carry one change. Each reads the product's epoch, stamps the change with it, tells the
-// ledger under that stamp (once per epoch; repeated, the ledger gives its first verdict again), and settles
-// the store by the verdict. Recoveries replace the ledger by the store's truth in between.
+// Several finishers work on one change. Each reads the product's epoch, stamps
+// the change with it, sends it to the ledger with that stamp, and writes the
+// verdict to the store. The ledger decides once per epoch and repeats its
+// verdict. In between, recoveries rebuild the ledger from the store.
 package main
 
 import (
@@ -40,9 +42,9 @@ type finisher struct{ at, epoch, verdict uint8 }
 type S struct {
 	storeEpoch, ledgerEpoch uint8
 	stock, free             int8
-	queued, rows            int8 // promised units, and confirmed ones
+	queued, rows            int8 // promised units and confirmed units
 	settled                 bool
-	stamp, verdict          uint8 // the verdict is the present ledger's
+	stamp, verdict          uint8 // the verdict of the current ledger
 	fin                     [finishers]finisher
 }
 
@@ -135,7 +137,8 @@ func finish(s S, k int, add func(bool, S, string, ...any)) {
 	}
 }
 
-// balanced is I5: what the present ledger has is what the store has, less what it took for an open change.
+// balanced is I5: the current ledger has the store's units, minus the units
+// that it took for an open change.
 func balanced(s S) string {
 	want := s.stock - s.queued
 	if !s.settled && s.verdict == taken {

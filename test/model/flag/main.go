@@ -1,8 +1,11 @@
-// Model of the sold-out flag: two instances, one ledger, and what it tells them of its buyers.
+// Model of the sold-out flag: two instances and one ledger that notifies them
+// of its buyers.
 //
-// A step of the ledger that sells notes its buyer for the other instance, in its order, and answers the one that
-// asked. An answer of "nothing free" raises a flag, also at the other instance, on the first one's word. A flag turns
-// away whom the instance does not know: so whoever had bought when nothing was free has to be known where it stands.
+// A ledger step that sells puts the buyer into the notices for the other
+// instance, in order, and answers the caller. The answer "nothing free" sets a
+// flag, and the first instance makes the other one set its flag too. A flag
+// refuses all buyers that its instance does not know. So the instance must know
+// every buyer that had bought before the flag was set.
 package main
 
 import (
@@ -38,16 +41,16 @@ type lane struct {
 	at, buyer uint8
 	sold      bool
 	proof     bool  // the answer: nothing free
-	had       uint8 // who had bought by then
-	old       bool  // units came back since it was sent
+	had       uint8 // the buyers that had bought by then
+	old       bool  // units were returned after the call was sent
 }
 
 // steps of raising a flag
 const (
 	none uint8 = iota
 	due
-	fenced  // its barrier is under way
-	calling // own calls are to end
+	fenced  // its barrier is sent
+	calling // waits for its own calls
 )
 
 type raising struct {
@@ -57,7 +60,7 @@ type raising struct {
 	old         bool
 }
 
-// word is another's: nothing was free.
+// word is the other instance's message that nothing was free.
 type word struct {
 	there, old bool
 	had        uint8
@@ -66,18 +69,18 @@ type word struct {
 type instance struct {
 	lanes [lanes]lane
 	known uint8
-	notes [inbox]uint8 // to be heard in order: a buyer from 1 on, or a barrier from 100 on
+	notes [inbox]uint8 // notices in order: buyers from 1, barriers from 100
 	raise raising
 	word  word
-	back  bool // a notice on its way: units came back
+	back  bool // a notice is on its way: units were returned
 	up    bool
-	had   uint8 // who had bought when the flag's proof was made
+	had   uint8 // the buyers that had bought when the flag's proof was made
 	old   bool
 }
 
 type S struct {
 	free     uint8
-	had      uint8 // buyers whom the ledger remembers
+	had      uint8 // buyers in the ledger
 	claims   uint8
 	returns  uint8
 	barriers uint8
@@ -95,12 +98,12 @@ func put(notes *[inbox]uint8, note uint8) {
 }
 
 func (i *instance) begin(had uint8, old bool) {
-	if i.raise.at == none { // what waits stands for what comes meanwhile
+	if i.raise.at == none { // a waiting request also covers later ones
 		i.raise = raising{at: due, had: had, old: old}
 	}
 }
 
-// caughtUp goes on with a raising when the others were heard.
+// caughtUp continues to set the flag after the notices were received.
 func (i *instance) caughtUp() {
 	i.raise.at, i.raise.calls = calling, 0
 	for l := range i.lanes {
@@ -111,7 +114,7 @@ func (i *instance) caughtUp() {
 	i.settle()
 }
 
-// settle raises the flag if no call of before is left.
+// settle sets the flag if no earlier call is open.
 func (i *instance) settle() {
 	if i.raise.at != calling || i.raise.calls != 0 {
 		return
@@ -153,7 +156,7 @@ func next(s S) (r []mc.Step[S]) {
 	return r
 }
 
-// call is a claim's way: sent, executed, answered.
+// call has the steps of a claim: sent, executed, answered.
 func call(s S, k, l int, add func(bool, S, string, ...any)) {
 	switch c := s.in[k].lanes[l]; c.at {
 	case idle:
@@ -193,7 +196,7 @@ func call(s S, k, l int, add func(bool, S, string, ...any)) {
 	}
 }
 
-// hear is what comes to an instance from outside.
+// hear delivers messages to an instance.
 func hear(s S, k int, add func(bool, S, string, ...any)) {
 	if note := s.in[k].notes[0]; note != 0 {
 		n := s
@@ -221,7 +224,7 @@ func hear(s S, k int, add func(bool, S, string, ...any)) {
 	}
 }
 
-// raise is what an instance does to raise its flag, and the flag's fall.
+// raise has the steps that set a flag, and its expiry.
 func raise(s S, k int, add func(bool, S, string, ...any)) {
 	switch s.in[k].raise.at {
 	case due:
@@ -252,8 +255,8 @@ func raise(s S, k int, add func(bool, S, string, ...any)) {
 	}
 }
 
-// found is the promise: a raised flag turns away nobody who had bought when nothing was free, and does not outlive
-// the news that units came back.
+// found is the promise: a set flag refuses no buyer that had bought before, and
+// is cleared by the notice that units were returned.
 func found(s S) string {
 	for k := range s.in {
 		i := &s.in[k]

@@ -1,9 +1,13 @@
-// Model of a limit group in takeovers: two products that share the limit of one buyer, who wants one unit of each.
+// Model of a limit group in takeovers. Two products share the limit of one
+// buyer, and the buyer wants one unit of each.
 //
-// The store takes products over and opens; a rebuilder returns them to the ledger, which counts the marks of both
-// products as it has them. The rebuilder may die anywhere, and the next one begins. Takeovers may begin at any time.
-// Another instance may come, or come back after its lease ran out: it acknowledges what is not open yet.
-// Whatever the ledger promises is written at once; a promise that finds the buyer at the limit fails, and that must not be.
+// The store takes products over and opens them. A rebuilder returns them to the
+// ledger, and the ledger counts its marks of both products. The rebuilder may
+// die at any step, and the next one begins. Takeovers may begin at any time.
+// Another instance may start, or return after its lease expired; it
+// acknowledges epochs that are not open yet. Promises of the ledger are written
+// at once. A promise fails if the buyer is at the limit, and this must not
+// happen.
 package main
 
 import (
@@ -36,7 +40,7 @@ type product struct {
 	acked  uint8 // epoch
 	orders uint8 // of the buyer
 
-	ledger, marks uint8 // epoch, and what it has of the buyer
+	ledger, marks uint8 // epoch, and the buyer's units
 	selling       bool  // the ledger is open
 }
 
@@ -87,10 +91,11 @@ func next(s S) (r []mc.Step[S]) {
 	return r
 }
 
-// sell is what the buyer and the instance do.
+// sell has the steps of the buyer and the instance.
 func sell(s S, i int, add func(bool, S, string, ...any)) {
 	p, held := &s.p[i], s.p[0].orders+s.p[1].orders
-	// A rebuild that has begun adopts what is promised in the epoch before: that is protocol 3.
+	// A rebuild that has begun adopts the promises of the epoch before (protocol
+	// 3).
 	adopted := !p.row.store && p.row.epoch != p.ledger
 	if k := p.known; !k.store && !k.rebuilding && k.epoch == p.ledger && p.selling && !adopted && s.p[0].marks+s.p[1].marks == 0 {
 		n := s

@@ -1,9 +1,12 @@
-// Model of instructions: an operator pauses or ends a sale that the store cannot be told of.
+// Model of instructions: an operator pauses or ends a sale while the store
+// cannot be reached.
 //
-// One operator gives words one after the other, to the store or, at an instance that is cut off from it, to the ledger.
-// Carrier 0 is that instance: it remembers what it noted until it has told the store itself. Carrier 1 is another one. A
-// keeper repeats to the ledger what it once read in the store, somebody rebuilds the ledger, the ledger loses all, and
-// the instance that took an instruction dies.
+// One operator gives instructions ("words") one after the other, to the store,
+// or to the ledger at an instance that cannot reach the store. Carrier 0 is
+// that instance: it remembers an instruction until it has written it to the
+// store. Carrier 1 is another instance. A keeper repeats to the ledger a state
+// that it read in the store earlier. A rebuild can happen, the ledger can lose
+// everything, and the instance that took an instruction can die.
 package main
 
 import (
@@ -35,18 +38,19 @@ const (
 	opening
 )
 
-// process is a carrier, the operator, the keeper or the rebuilder, with what it has read.
+// process is a carrier, the operator, the keeper or the rebuilder, with the
+// values that it has read.
 type process struct{ at, word, state, version, epoch uint8 }
 
 type S struct {
-	// The store. Words are bits by their number.
+	// The store. Word n is bit n.
 	state, version, epoch, written uint8
 
 	// The ledger. kept is the number of its instruction, 0 for none.
 	shown, stated, live, kept uint8
 	sells                     bool
 
-	memory uint8    // words that the instance which took them has noted
+	memory uint8    // words in the memory of the instance that took them
 	states [4]uint8 // of the words
 	words  uint8    // given so far
 	asked  uint8    // the state that the operator has an answer for
@@ -70,7 +74,8 @@ func with(rule string) bool { return *off != rule }
 // bit is a word in a set.
 func bit(word uint8) uint8 { return 1 << word }
 
-// tellStore is store.SetState: a word is carried out once, and an ended sale stays ended.
+// tellStore is store.SetState: a word is applied once, and an ended sale stays
+// ended.
 func (s *S) tellStore(word uint8) {
 	if with("once") && s.written&bit(word) != 0 {
 		return
@@ -90,7 +95,8 @@ func (s *S) floor() uint8 {
 	return s.states[s.kept]
 }
 
-// setLedger is ledger.SetState, and Close of the epoch before where that is there.
+// setLedger is ledger.SetState, and Close of the epoch before if that epoch is
+// still there.
 func (s *S) setLedger(state, version, epoch uint8) {
 	switch {
 	case s.live == epoch && version >= s.stated:
@@ -103,7 +109,8 @@ func (s *S) setLedger(state, version, epoch uint8) {
 	}
 }
 
-// instruct is ledger.Instruct, and what the instance notes of it: the word that the ledger keeps now.
+// instruct is ledger.Instruct. The instance remembers the word that the ledger
+// keeps now.
 func (s *S) instruct(word uint8) {
 	if known := s.remembered(s.states[word]); known != 0 && !with("fresh") {
 		word = known
@@ -135,7 +142,8 @@ func (s *S) settle(word uint8) {
 	}
 }
 
-// waiting are the words that an instance knows and the store may not have. Every instance looks in the ledger.
+// waiting are the words that an instance knows and that the store may not have.
+// Every instance reads them from the ledger.
 func (s *S) waiting(remembers bool) (all []uint8) {
 	for word := uint8(1); word <= s.words; word++ {
 		if s.kept == word || remembers && s.memory&bit(word) != 0 {
@@ -145,7 +153,8 @@ func (s *S) waiting(remembers bool) (all []uint8) {
 	return all
 }
 
-// answered notes what the operator may now rely on. An end stands for good.
+// answered records the state that the operator may now rely on. An end is
+// final.
 func (s *S) answered(state uint8) {
 	if s.asked != ended {
 		s.asked = state
@@ -201,7 +210,7 @@ func operate(s S, add func(bool, S, string, ...any)) {
 			n.answered(state)
 			add(true, n, "the operator has the ledger keep state %d, word %d", state, n.words)
 		}
-	case settling: // what waits is written first
+	case settling: // waiting words are written first
 		// The sale is resumed at another instance, or, if the ledger has lost all, at the one that remembers.
 		waiting := s.waiting(s.losses > 0)
 		if len(waiting) == 0 || !with("first") {
@@ -232,7 +241,7 @@ func operate(s S, add func(bool, S, string, ...any)) {
 	}
 }
 
-// bring is an instance that carries one instruction to the store.
+// bring writes one instruction to the store.
 func bring(s S, k int, add func(bool, S, string, ...any)) {
 	n, c := s, &s.carry[k]
 	m := &n.carry[k]
@@ -264,7 +273,8 @@ func bring(s S, k int, add func(bool, S, string, ...any)) {
 	}
 }
 
-// keep repeats to the ledger what was read in the store, perhaps long ago.
+// keep repeats to the ledger a state that was read in the store, perhaps long
+// ago.
 func keep(s S, add func(bool, S, string, ...any)) {
 	n := s
 	if s.keeper.at == idle {
@@ -328,7 +338,7 @@ func rebuild(s S, add func(bool, S, string, ...any)) {
 	}
 }
 
-// obeyed is the promise: nothing is sold after the answer.
+// obeyed is the promise: no unit is sold after the answer.
 func obeyed(s S) string {
 	if s.sells && s.shown == open && s.asked != open {
 		return fmt.Sprintf("the ledger sells, and the operator was told %d", s.asked)
@@ -336,7 +346,7 @@ func obeyed(s S) string {
 	return ""
 }
 
-// done is what must be when all is quiet: everybody knows the last word.
+// done must hold at rest: store and ledger have the last word.
 func done(s S) string {
 	if s.state != s.asked || s.shown != s.asked || !s.sells || s.live != s.epoch || s.kept != 0 || s.memory != 0 {
 		return fmt.Sprintf("the operator was told %d; the store has %d, the ledger %d, instruction %d", s.asked, s.state, s.shown, s.kept)

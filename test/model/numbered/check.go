@@ -1,4 +1,4 @@
-// What must hold in every state.
+// Invariants of every state.
 package main
 
 import (
@@ -19,7 +19,7 @@ func bad(s *State) string {
 			det = true
 		}
 	}
-	if *wit && wdet(s) { // worker carries ids of what it confirmed; shard holds them or lost
+	if *wit && wdet(s) { // the worker keeps the ids of confirmed entries; the shard has them or has lost data
 		det = true
 	}
 	for i := 0; i < *np; i++ {

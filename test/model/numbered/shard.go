@@ -1,4 +1,4 @@
-// What the shard does with a call, and a process with its reply.
+// The shard's handling of a call, and a process's handling of the reply.
 package main
 
 import (

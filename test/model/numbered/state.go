@@ -27,7 +27,7 @@ type Proc struct {
 	Dead  bool
 	Next  uint8 // next number
 	Seen  uint8 // highest number answered
-	SeenV uint8 // what was seen for it
+	SeenV uint8 // the answer that was received for it
 	Asks  uint8
 	Ask   uint8     // fixed: number of the outstanding ask
 	St    [NN]uint8 // 0 unused 1 waiting 2 ok(202) 3 sold 4 notapplied 5 ask(answered or not)

@@ -1,4 +1,5 @@
-// All that can happen next, and the form in which equal states are equal.
+// The possible next steps, and the normal form in which equivalent states are
+// equal.
 package main
 
 import (

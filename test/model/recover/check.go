@@ -1,4 +1,4 @@
-// What must hold in every state, and in those at rest.
+// Invariants of every state, and of states at rest.
 package main
 
 import (

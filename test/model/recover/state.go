@@ -1,4 +1,5 @@
-// Small questions about a state, and the form in which equal states are equal.
+// Predicates of a state, and its normal form, in which equivalent states are
+// equal.
 package main
 
 func live(s *S) (m uint8) {
@@ -26,7 +27,7 @@ func pop(m uint8) int8 {
 	return c
 }
 
-// twin is the order that was asked for under the same key, or none.
+// twin is the order of the same key, or none.
 func twin(o uint8) (uint8, bool) { return 2 - o, *key && o != 1 }
 
 // keyed are the orders whose rows have the key, dead ones included.
@@ -39,7 +40,7 @@ func keyed(s *S) (m uint8) {
 	return
 }
 
-// snapshotKeys are those that a new epoch begins with.
+// snapshotKeys are the keys with which a new epoch begins.
 func snapshotKeys(s *S) uint8 {
 	if !F["deadkey"] {
 		return keyed(s) & live(s)
@@ -47,7 +48,7 @@ func snapshotKeys(s *S) uint8 {
 	return keyed(s)
 }
 
-// taken says that the key of o is another order's in this set.
+// taken reports whether the key of o belongs to another order in this set.
 func taken(keys uint8, o uint8) bool {
 	t, shared := twin(o)
 	return shared && keys>>t&1 == 1
@@ -67,7 +68,7 @@ func canon(s *S) {
 		s.W[0], s.W[1] = s.W[1], s.W[0]
 	}
 	for o := 0; o < NO; o++ {
-		if s.row[o] != none { // facts that no longer matter
+		if s.row[o] != none { // values that no longer matter
 			if F["memkeep"] {
 				s.mem[o] = 0
 			}

@@ -1,4 +1,4 @@
-// All that can happen next.
+// The possible next steps of a state.
 package main
 
 import (
@@ -6,7 +6,8 @@ import (
 	"model/mc"
 )
 
-// byKey says, in the place of an epoch, why an adoption was refused.
+// byKey stands in place of an epoch and means that an adoption was refused
+// because of the key.
 const byKey = 7
 
 func next(s S) (r []mc.Step[S]) {
@@ -425,7 +426,7 @@ func next(s S) (r []mc.Step[S]) {
 			nl := Led{ep: R.ep, avail: R.stock, mark: R.marks, keys: R.keys}
 			if F["keepout"] {
 				nl.out = s.L.out
-			} // else: the installer's own wipe is no excuse for a lost promise
+			} // else: a wipe by the installer itself does not excuse a lost promise
 			n.L = nl
 			nr.pc = 4
 			add(false, n, "recoverer %d installs epoch %d: stock %d marks %03b", k, R.ep, R.stock, R.marks)

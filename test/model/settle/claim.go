@@ -1,4 +1,4 @@
-// What becomes of a claim, in whoever's hands.
+// The possible results of a claim.
 package main
 
 import "fmt"
@@ -14,7 +14,7 @@ func consume(s S, o int, e uint8, add adder) {
 		n := s
 		n.orders[o].entry[e] = gone
 		add(false, n, "entry of o%d epoch %d acknowledged", o, e)
-		at = waiting // it may be delivered again before that
+		at = waiting // the entry may be delivered again before that
 	}
 	for _, out := range outcomes(s, o, e, at) {
 		n := out.s
@@ -28,12 +28,12 @@ func consume(s S, o int, e uint8, add adder) {
 
 type outcome struct {
 	s     S
-	at    uint8 // what becomes of the claim
+	at    uint8 // the result of the claim
 	text  string
 	fault bool
 }
 
-// outcomes is what may come next of a claim of epoch e.
+// outcomes are the possible next results of a claim of epoch e.
 func outcomes(s S, o int, e, at uint8) (all []outcome) {
 	out := func(n S, at uint8, fault bool, text string) { all = append(all, outcome{n, at, text, fault}) }
 	n := s
@@ -100,8 +100,9 @@ func (s *S) fail(o int, bare bool) {
 	}
 }
 
-// refuse writes a claim that was refused adoption as failed, unless it has its row. Somebody else may have had it
-// adopted since; then the letter is of that.
+// refuse writes a claim that was refused adoption as failed, unless the claim
+// has a row. Another process may have adopted it in the meantime; then the
+// letter belongs to that adoption.
 func (s *S) refuse(o int, duplicate bool) {
 	it := &s.orders[o]
 	lettered := it.letter != 0
@@ -114,7 +115,8 @@ func (s *S) refuse(o int, duplicate bool) {
 	}
 }
 
-// park writes a letter, unless the claim has one that is as new, or its row.
+// park writes a dead letter, unless the claim has a row or a letter that is as
+// new.
 func (s *S) park(o int, e uint8) {
 	it := &s.orders[o]
 	switch {
@@ -127,14 +129,14 @@ func (s *S) park(o int, e uint8) {
 	}
 }
 
-// shut closes a letter whose claim, of epoch e, was adopted.
+// shut closes the letter of an adopted claim of epoch e.
 func (s *S) shut(o int, e uint8) {
 	if it := &s.orders[o]; it.letter == e || !on("own") {
 		it.letter = 0
 	}
 }
 
-// discard gives a letter up.
+// discard discards a letter.
 func (s *S) discard(o int) {
 	it := &s.orders[o]
 	it.letter = 0
@@ -147,7 +149,7 @@ func (s *S) discard(o int) {
 	}
 }
 
-// climb retries a letter, or has it discarded.
+// climb retries or discards a letter.
 func climb(s S, o int, add adder) {
 	it := &s.orders[o]
 	n := s
@@ -180,7 +182,7 @@ func climb(s S, o int, add adder) {
 	}
 }
 
-// slow is whoever else has a claim, or a letter, in hand.
+// slow has the steps of a second, slow process that holds a claim or a letter.
 func slow(s S, add adder) {
 	n := s
 	c := &n.late
@@ -204,7 +206,7 @@ func slow(s S, add adder) {
 	}
 }
 
-// begin takes a claim into a second hand.
+// begin gives a claim to the second process.
 func begin(s S, add adder) {
 	if int(s.lates) == *lates {
 		return

@@ -1,11 +1,15 @@
-// Model of who settles a claim: what mark, row, entry and letter are left when traffic rests.
+// Model of settling a claim: its mark, row, entry and letter must agree at
+// rest.
 //
-// The ledger reserves; workers write rows or letters and acknowledge; letters are retried and discarded; orders die in
-// the store and are released; the store sells directly under the same numbers; the ledger is rebuilt, and claims of before are
-// adopted. Any claim, or letter, may be in two hands.
+// The ledger reserves; workers write rows or letters and acknowledge; letters
+// are retried and discarded; orders die in the store and are released; the
+// store sells directly under the same numbers; the ledger is rebuilt, and
+// claims of before are adopted. Two processes may work on the same claim or
+// letter.
 //
-// At rest every claim has a row, and every mark is what its row says: no mark is without a row that accounts for it, and
-// no dead order of the ledger without its key. Nor may a claim that was parked lose its unit to a rebuild.
+// At rest every claim has a row, and every mark agrees with its row: each mark
+// has its row, and each dead order that the ledger sold has its key. A parked
+// claim may not lose its unit in a rebuild.
 package main
 
 import (
@@ -41,7 +45,7 @@ lift    whose letters are of the new epoch then
 	most     = flag.Int("max", 20_000_000, "states")
 )
 
-// on tells whether a rule is kept.
+// on reports whether a rule is switched on.
 func on(rule string) bool { return !slices.Contains(strings.Split(*off, ","), rule) }
 
 // broken is checked in every state.
@@ -70,7 +74,7 @@ func truth(s S) string {
 	return ""
 }
 
-// right tells whether what is in an order's place in a mark is true.
+// right reports whether an order's part of a mark is correct.
 func (s *S) right(place int) bool {
 	m := s.marks[place]
 	return m == mark{} || m.agrees(s.orders[m.number].row)

@@ -1,4 +1,4 @@
-// What ledger, queue and store know, and small questions about it.
+// The state of ledger, queue and store, and predicates of it.
 package main
 
 import "fmt"
@@ -8,10 +8,10 @@ const (
 	epochs = 4 // 1 to 3 are used
 )
 
-// what became of a claim in somebody's hands: of an entry, or of a copy
+// the state of an entry or of a copy of a claim
 const (
-	gone    uint8 = iota // acknowledged, or never there
-	waiting              // not settled by anybody
+	gone    uint8 = iota // acknowledged or never existed
+	waiting              // not settled
 	bad                  // the store cannot write it: to be parked
 	old                  // of an older epoch, and without a row: to be adopted
 	refused              // refused adoption: to be written as failed
@@ -20,7 +20,7 @@ const (
 	settled              // row, letter or adoption is there: to be acknowledged
 )
 
-// what became of an order in the store
+// the state of an order in the store
 const (
 	none uint8 = iota
 	live
@@ -33,10 +33,11 @@ type row struct {
 	direct            bool // sold by the store itself
 }
 
-// ours tells whether the ledger's mark of the order is rightly there.
+// ours reports whether the ledger must have a mark of the order.
 func (r row) ours() bool { return r.state == live && !r.direct }
 
-// known tells whether the ledger has to know the order's key: it sold it, and it died, but not by failing.
+// known reports whether the ledger must know the order's key: the ledger sold
+// the order, and the order died without failing.
 func (r row) known() bool { return r.state == cancelled && !r.direct && r.key != 0 }
 
 func (r row) String() string {
@@ -50,7 +51,7 @@ func (r row) String() string {
 	return fmt.Sprintf("%s, buyer %s, key %d", text, name(r.buyer), r.key)
 }
 
-// order is what queue and store know of a number.
+// order is the state of an order number in queue and store.
 type order struct {
 	asked   bool
 	entry   [epochs]uint8
@@ -60,19 +61,20 @@ type order struct {
 	lost    bool  // that promise was not kept
 	row     row
 	owed    uint8 // epoch under which the release is owed, 0 if it is not
-	told    uint8 // epoch under which the ledger was told, and the store has not heard
-	again   bool  // the release came to be owed again since
+	told    uint8 // epoch of a release that the ledger has and the store does not know yet
+	again   bool  // the release became owed again
 }
 
-// mark is an order in a buyer's mark. Its place is that of the order for which it was written, whose entry it points to
-// as well.
+// mark is one order in a buyer's mark. Its index is the order for which it was
+// written, and it points to that order's entry.
 type mark struct {
 	held, returned     bool // returned: released, and the key is known still
 	buyer, number, key uint8
 	entered            bool
 }
 
-// agrees tells whether a row says the same. One that failed as a duplicate left its key to the other order.
+// agrees reports whether a row agrees with the mark. A row that failed as a
+// duplicate left its key to the other order.
 func (m mark) agrees(r row) bool {
 	if r.state == none || r.buyer != m.buyer {
 		return false
@@ -89,8 +91,9 @@ const (
 	cleared         // the rebuild is no longer due, the ledger is still closed
 )
 
-// copy is a claim in a second hand: a delivery that a slow worker has, a promise that an instance remembers, a letter
-// that was read. Whatever became of it, it may be carried out once more.
+// copy is a second copy of a claim: a delivery at a slow worker, a promise in
+// an instance's memory, or a letter that was read. It may be processed again,
+// whatever the result of the first was.
 type copy struct {
 	order, epoch, at uint8
 	letter           bool
@@ -110,10 +113,11 @@ type S struct {
 
 func (s *S) due() bool { return s.rebuild == requested || s.rebuild == bumped || s.rebuild == laid }
 
-// selling tells whether the ledger takes calls of its own epoch: that it is closed before it is rebuilt is best effort.
+// selling reports whether the ledger takes calls of its own epoch. It may not
+// be closed before a rebuild, because closing is best effort.
 func (s *S) selling() bool { return s.rebuild <= bumped }
 
-// open tells whether it takes those of the store's.
+// open reports whether it takes calls of the store's epoch.
 func (s *S) open() bool { return s.selling() && s.ledger == s.epoch }
 
 func name(buyer uint8) string { return string('A' + rune(buyer)) }
@@ -145,7 +149,8 @@ func (s *S) find(buyer, number uint8) (place int, found bool) {
 	return 0, false
 }
 
-// remembers tells whether a buyer's mark has an order under its key, live or dead.
+// remembers reports whether a buyer's mark has an order under its key, live or
+// dead.
 func (s *S) remembers(number uint8, r row) bool {
 	for _, m := range s.marks {
 		if (m.held || m.returned) && m.buyer == r.buyer && m.number == number && m.key == r.key {

@@ -1,4 +1,4 @@
-// What ledger, direct sales, releaser and recoverer do.
+// The steps of ledger, direct sales, releaser and recovery.
 package main
 
 import (
@@ -26,7 +26,8 @@ func next(s S) (r []mc.Step[S]) {
 	return r
 }
 
-// sellers is the ledger, the direct sales of the store, and the order's end in the store.
+// sellers has the steps of the ledger, of direct sales by the store, and of an
+// order's end in the store.
 func sellers(s S, o int, add adder) {
 	it := &s.orders[o]
 	n := s
@@ -56,7 +57,8 @@ func (s *S) reserve(o int) {
 	s.orders[o].entry[s.ledger] = waiting
 }
 
-// disown owes the release of an order that the ledger is not to hold.
+// disown records that a release is owed for an order that the ledger must not
+// hold.
 func (s *S) disown(o int) {
 	it := &s.orders[o]
 	if it.row.state == none || it.row.ours() {
@@ -66,7 +68,8 @@ func (s *S) disown(o int) {
 	it.again = it.told != 0 && on("debt")
 }
 
-// release tells the ledger what is owed, until it is heard (protocol 4).
+// release sends owed releases to the ledger until the ledger confirms them
+// (protocol 4).
 func release(s S, o int, add adder) {
 	it := &s.orders[o]
 	n := s
@@ -90,8 +93,8 @@ func release(s S, o int, add adder) {
 	}
 }
 
-// hold has the new epoch hold a parked claim for its letter, which is of that epoch then. A claim that would be a
-// duplicate it leaves alone.
+// hold reserves the units of a parked claim in the new epoch, and its letter
+// then belongs to that epoch. It skips a claim that would be a duplicate.
 func (s *S) hold(o int) {
 	it := &s.orders[o]
 	if it.letter == 0 || it.row.state != none || s.keyTaken(o) || s.heldKey(o) {
@@ -117,7 +120,7 @@ func (s *S) heldKey(o int) bool {
 	return false
 }
 
-// returned is what a release leaves of an order in a mark: its key.
+// returned is an order in a mark after its release: only the key is left.
 func returned(m mark) mark {
 	if m.key == 0 || !on("keep") {
 		return mark{}

@@ -1,4 +1,4 @@
-// What must hold in every state.
+// Invariants of every state.
 package main
 
 import (
@@ -47,7 +47,8 @@ func sameE(s *[NSH]Shard) bool {
 	return true
 }
 
-// is a loss noticed by the numbers themselves: receiver knows more than donor, or donor's cleared number is unknown to the receiver
+// reports whether the numbers show a loss: the receiver knows more than the
+// donor, or does not know the donor's cleared number
 func noticed(s *State) bool {
 	for d := 0; d < *nsh; d++ {
 		for r := 0; r < *nsh; r++ {

@@ -1,4 +1,4 @@
-// All that can happen next.
+// The possible next steps of a state.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Model: the queue's witness and the recoveries that follow its loss. All who
-// could notice by numbered calls are dead, so that the witness alone tells.
+// Model of the queue's witness and the recoveries after its loss. All processes
+// that could detect the loss by numbered calls are dead, so only the witness
+// shows it.
 package main
 
 import (
@@ -22,10 +23,11 @@ const (
 	pending
 )
 
-// Ent is an entry; its tag tells it from another that took its number.
+// Ent is an entry. Its tag distinguishes it from a later entry with the same
+// number.
 type Ent struct{ o, ep, tag uint8 }
 
-// ID names an entry; seq 0 is none.
+// ID identifies an entry; seq 0 means none.
 type ID struct{ seq, tag uint8 }
 
 // Prod is a product's shard.
@@ -35,16 +37,16 @@ type Prod struct {
 	mark uint8
 }
 
-// Red is what one bucket holds, and loses together.
+// Red is the data of one bucket, which is lost together.
 type Red struct {
 	n    uint8
 	s    [NS + 1]Ent
 	pend uint8 // bit seq
-	wit  ID    // the highest that an acknowledgement carried
+	wit  ID    // the highest in an acknowledgement
 	P    [2]Prod
 }
 
-// Wk is a worker. What it has in hand outlives the stream.
+// Wk is a worker. It keeps its entry if the stream is lost.
 type Wk struct {
 	pc, seq uint8
 	e       Ent
@@ -73,11 +75,11 @@ type S struct {
 	capped                   bool
 }
 
-// Rules; false is switched off.
+// Rules; false switches a rule off.
 var F = map[string]bool{
-	"forget":     true, // once noticed and requested, a lost witness is forgotten
-	"once":       true, // requested and forgotten in one transaction, by whoever still finds it
-	"check":      true, // a recoverer asks for the witness before it opens an epoch
+	"forget":     true, // after the loss is detected and a rebuild requested, the witness is deleted
+	"once":       true, // request and deletion are one transaction of the process that still finds the witness
+	"check":      true, // recovery reads the witness before it opens an epoch
 	"clearfirst": true, // and clears rebuilding before the ledger opens
 }
 

@@ -1,4 +1,4 @@
-// All that can happen next.
+// The possible next steps of a state.
 package main
 
 import (
@@ -71,7 +71,8 @@ func lose(s S, add adder) {
 	}
 }
 
-// requestRebuilds makes products due for recovery whose epoch is the one that was read.
+// requestRebuilds marks products for recovery if their epoch is still the one
+// that was read.
 func requestRebuilds(s *S, eps [2]uint8) {
 	for p := range s.reb {
 		if s.sEp[p] == eps[p] {
@@ -80,8 +81,8 @@ func requestRebuilds(s *S, eps [2]uint8) {
 	}
 }
 
-// lost makes every product due and forgets the witness in one transaction, if it is
-// still that one.
+// lost marks every product for recovery and deletes the witness in one
+// transaction, if the witness has not changed.
 func lost(s *S, id ID) bool {
 	if s.wit != id {
 		return false
@@ -91,7 +92,8 @@ func lost(s *S, id ID) bool {
 	return true
 }
 
-// takeOver raises the store's witness to what the queue remembers and has.
+// takeOver raises the store's witness to the highest entry that the queue has
+// and remembers.
 func takeOver(s *S) {
 	if s.L.wit.seq != 0 && s.L.has(s.L.wit) {
 		raise(&s.wit, s.L.wit)
@@ -115,7 +117,7 @@ func work(s S, k int, add adder) {
 		adopt(s, k, add)
 	case 3:
 		acknowledge(s, k, add)
-	case 7: // begins by asking for what the store has confirmed
+	case 7: // begins by reading the store's confirmed entries
 		n := s
 		n.W[k] = Wk{pc: 3, wit: s.wit}
 		add(false, n, "worker %d starts; the store's witness is %v", k, s.wit)
@@ -240,7 +242,7 @@ func recoverer(s S, k int, add adder) {
 	switch R.pc {
 	case 0:
 		begin(s, k, add)
-	case 1: // asks for the witness
+	case 1: // reads the witness
 		if !F["check"] || s.wit.seq == 0 || s.L.has(s.wit) {
 			nr.pc = 3
 			add(false, n, "recoverer %d: the witness %v is there", k, s.wit)
