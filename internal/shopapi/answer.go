@@ -19,14 +19,14 @@ import (
 
 const contentJSON = "application/json"
 
-// routeStatus names a counter of answers.
+// routeStatus is the key of a response counter.
 type routeStatus struct {
 	route  string
 	status int
 }
 
-// count counts an answer. It holds on to the counters, so that counting costs no
-// lookup by label.
+// count counts a response. It caches the counters, so that counting needs no lookup by
+// label.
 func (s *Server) count(route string, status int) {
 	key := routeStatus{route, status}
 	s.counting.RLock()
@@ -52,7 +52,7 @@ func (s *Server) body(ctx *fasthttp.RequestCtx, route string, status int, conten
 	s.count(route, status)
 }
 
-// bodyStream answers 200 with a body that consists of several pieces.
+// bodyStream answers 200 with a body of several pieces.
 func (s *Server) bodyStream(ctx *fasthttp.RequestCtx, route, contentType string, body io.Reader, size int) {
 	ctx.Response.Header.SetContentType(contentType)
 	ctx.Response.SetBodyStream(body, size)
@@ -75,7 +75,7 @@ func (s *Server) json(ctx *fasthttp.RequestCtx, route string, status int, value 
 	s.body(ctx, route, status, contentJSON, body)
 }
 
-// result answers with a value, unless err says why there is none.
+// result answers with a value, or with err if it is not nil.
 func (s *Server) result(ctx *fasthttp.RequestCtx, route string, value any, err error) {
 	if err != nil {
 		s.refuse(ctx, route, err)
@@ -84,13 +84,13 @@ func (s *Server) result(ctx *fasthttp.RequestCtx, route string, value any, err e
 	s.json(ctx, route, fasthttp.StatusOK, value)
 }
 
-// smallAnswer is the size up to which answers are not counted: pictures, single
-// orders and short lists. They fit into the kernel's send buffer four times, and
-// must not be refused because others leave long lists unread.
+// smallAnswer is the size up to which responses are not counted: pictures, single orders
+// and short lists. The kernel's send buffer holds four of them. They must not be refused
+// because other clients leave long lists unread.
 const smallAnswer = 16 << 10
 
-// hold counts the bytes of an answer that is not shared, until it is written. It
-// reports false if clients leave too much unread already.
+// hold counts the bytes of a response that is not shared, until it is written. It returns
+// false if clients leave too many bytes unread already.
 func hold(ctx *fasthttp.RequestCtx, size int) bool {
 	conn, ok := ctx.Conn().(*unhurriedConn)
 	return !ok || conn.Hold(size)
@@ -99,19 +99,19 @@ func hold(ctx *fasthttp.RequestCtx, size int) bool {
 func encodeJSON(value any) ([]byte, error) {
 	var body bytes.Buffer
 	encoder := json.NewEncoder(&body)
-	encoder.SetEscapeHTML(false) // addresses are for people to copy
+	encoder.SetEscapeHTML(false) // keep URLs readable
 	err := encoder.Encode(value)
 	return bytes.TrimRight(body.Bytes(), "\n"), err
 }
 
-// lang is the reader's language.
+// lang returns the client's language.
 func (s *Server) lang(ctx *fasthttp.RequestCtx) seckill.Lang {
 	return api.Language(ctx.Request.Header.Peek("Accept-Language"))
 }
 
-// refuse answers with the error's problem document. What carries no code is
-// our own failure: it is logged, and the shopper sees busy. Whoever asks decides
-// how often, so of each route's failures one a second is written.
+// refuse answers with the error's problem document. An error without a code is a failure
+// of the server: it is logged, and the client gets busy. Clients decide how often this
+// happens, so the log has at most one line per second and route.
 func (s *Server) refuse(ctx *fasthttp.RequestCtx, route string, err error) {
 	var refusal *seckill.Error
 	if !errors.As(err, &refusal) || refusal.Code == seckill.CodeBusy {
@@ -124,7 +124,7 @@ func (s *Server) complain(ctx *fasthttp.RequestCtx, route string, err error) {
 	s.complaints.Say(slog.LevelWarn, route, "request failed", "request_id", string(requestID(ctx)), "route", route, "error", alert.Clip(err.Error()))
 }
 
-// answer is refuse for what is no failure of ours.
+// answer is refuse for errors that are not the server's failure.
 func (s *Server) answer(ctx *fasthttp.RequestCtx, route string, err error) {
 	lang := s.lang(ctx)
 	status, body := api.ProblemOf(err, lang)
@@ -139,8 +139,8 @@ func (s *Server) answer(ctx *fasthttp.RequestCtx, route string, err error) {
 	s.document(ctx, route, status, body, lang)
 }
 
-// Headers of every refusal, in the form that they have on the wire: a crowd is
-// refused, and writing them so is a fifteenth of our own part of that.
+// Headers of all refusals, as bytes of the response. A crowd gets refusals, and this
+// saves a fifteenth of our own CPU time for one.
 var (
 	cacheControl     = []byte("Cache-Control")
 	noStore          = []byte("no-store")
@@ -155,10 +155,10 @@ func (s *Server) document(ctx *fasthttp.RequestCtx, route string, status int, bo
 	}
 	ctx.Response.Header.SetCanonical(cacheControl, noStore)
 	ctx.Response.Header.SetCanonical(contentLanguage, in)
-	var room [512]byte // more than a code alone needs
+	var room [512]byte // more than needed for a code without details
 	s.body(ctx, route, status, api.ProblemType, nil)
 	ctx.Response.SetBody(api.AppendWithID(room[:0], body, requestID(ctx)))
 }
 
-// adaptor serves a net/http handler: for what is not hot.
+// adaptor serves a net/http handler, for routes that are not hot.
 func adaptor(h http.Handler) fasthttp.RequestHandler { return fasthttpadaptor.NewFastHTTPHandler(h) }

@@ -14,7 +14,7 @@ import (
 	"seckill/internal/sale"
 )
 
-// requests keeps the gates' scratch space off the heap's hot path.
+// requests is a pool, so that the gates' buffers are not allocated per request.
 var requests = sync.Pool{New: func() any { return new(admission.Request) }}
 
 // The accepted answer around its order number and its status.
@@ -24,10 +24,10 @@ var (
 	acceptedTail   = []byte(`"}`)
 )
 
-// buy is the purchase: the gates, then the ledger's word.
+// buy handles a purchase: first the gates, then the seller.
 func (s *Server) buy(ctx *fasthttp.RequestCtx, product uint32) {
 	on := s.opt.Catalog.Find(product)
-	if on == nil { // it is over, or there is none
+	if on == nil { // it is over or does not exist
 		var err error
 		if on, err = s.opt.Catalog.LookForVisitor(context.Background(), product); err != nil {
 			s.refuse(ctx, "product", err)
@@ -74,8 +74,8 @@ func (s *Server) buy(ctx *fasthttp.RequestCtx, product uint32) {
 	s.count("buy", fasthttp.StatusAccepted)
 }
 
-// turnAway answers a claim that a gate refused, which is never a failure of ours.
-// Without a detail of its own it is shared bytes and costs no allocation.
+// turnAway answers a claim that a gate refused. This is never a failure of the server.
+// Without details, the response is shared bytes and costs no allocation.
 func (s *Server) turnAway(ctx *fasthttp.RequestCtx, on *sale.Sale, r admission.Refusal) {
 	on.CountRefused(r.Code)
 	s.opt.Metrics.Refused(r.Code, r.Gate)
@@ -105,7 +105,7 @@ func (s *Server) refused(ctx *fasthttp.RequestCtx, on *sale.Sale, err error) {
 	s.refuse(ctx, "buy", err)
 }
 
-// plain answers with a code alone.
+// plain answers with a code without details.
 func (s *Server) plain(ctx *fasthttp.RequestCtx, code seckill.Code) {
 	lang := s.lang(ctx)
 	status, body := api.ProblemOfCode(code, lang)

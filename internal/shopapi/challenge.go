@@ -13,7 +13,7 @@ import (
 
 const picturePrefix = "data:image/png;base64,"
 
-// challenge asks a buyer for something before a purchase token is made.
+// challenge issues a challenge.
 func (s *Server) challenge(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 	buyer, ok := s.buyerOf(ctx, "challenge", on)
 	if !ok {
@@ -32,7 +32,7 @@ func (s *Server) challenge(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 	s.result(ctx, "challenge", challengeBody(&posed), err)
 }
 
-// posedChallenge is a challenge on the wire.
+// posedChallenge is a challenge in the API.
 type posedChallenge struct {
 	ID           string           `json:"challenge_id"`
 	Type         challenge.Kind   `json:"type"`
@@ -54,7 +54,7 @@ func challengeBody(c *challenge.Challenge) posedChallenge {
 	return body
 }
 
-// token makes the purchase token of an answered challenge.
+// token issues the purchase token for a solved challenge.
 func (s *Server) token(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 	buyer, ok := s.buyerOf(ctx, "token", on)
 	if !ok {

@@ -20,13 +20,12 @@ var (
 	notifySuffix  = []byte("/notify")
 )
 
-// maxChunkDigits bounds the size of a chunk as it is written.
+// maxChunkDigits bounds the number of digits of a chunk's size.
 const maxChunkDigits = 8
 
 var errChunks = errors.New("the body's chunks must be plain: hex sizes of 1 to 8 digits, lines that end in CRLF, no extensions, no trailers")
 
-// takesChunks reports whether a body in chunks is read: that of a callback, whose
-// length no other header tells.
+// takesChunks reports whether a chunked body is read: only on the routes of callbacks.
 func takesChunks(h *fasthttp.RequestHeader) bool {
 	path, _, _ := bytes.Cut(h.RequestURI(), []byte{'?'})
 	if !h.IsHTTP11() || !h.IsPost() || !bytes.HasPrefix(path, notifyPrefix) || !bytes.HasSuffix(path, notifySuffix) {
@@ -48,9 +47,8 @@ func takesChunks(h *fasthttp.RequestHeader) bool {
 	return codings == 1
 }
 
-// readChunks reads a body in chunks (RFC 9112, 7.1), of which it knows the plain
-// form alone. What every client sends is read in one way; the rest is refused,
-// because a proxy may read it in another way.
+// readChunks reads a chunked body (RFC 9112, 7.1). It accepts only the plain form, which
+// all clients send. It refuses the rest, because a proxy may read it in another way.
 func readChunks(r *bufio.Reader, most int) (body []byte, err error) {
 	for {
 		line, err := r.ReadSlice('\n')
@@ -83,10 +81,9 @@ func readChunks(r *bufio.Reader, most int) (body []byte, err error) {
 	}
 }
 
-// inChunks has a request handled whose body comes in chunks. fasthttp has read
-// the head and nothing more, and hands its buffer out only with the connection.
-// The answer is the connection's last. A stop does not wait for it: the provider
-// repeats a callback that had no answer.
+// inChunks handles a request with a chunked body. fasthttp has read only the head; its
+// buffer is available only with the connection. So the response is the connection's last
+// one. Shutdown does not wait for it: the provider repeats a callback without an answer.
 func (s *Server) inChunks(ctx *fasthttp.RequestCtx, handle func(*fasthttp.RequestCtx)) {
 	whole := new(fasthttp.RequestCtx)
 	ctx.Request.CopyTo(&whole.Request)
@@ -95,7 +92,7 @@ func (s *Server) inChunks(ctx *fasthttp.RequestCtx, handle func(*fasthttp.Reques
 	ctx.HijackSetNoResponse(true)
 	ctx.Hijack(func(c net.Conn) {
 		defer c.Close()
-		_ = c.SetReadDeadline(deadline) // fails where reading does
+		_ = c.SetReadDeadline(deadline) // if it fails, reading fails too
 		body, err := readChunks(bufio.NewReaderSize(c, 64), MaxBodyBytes)
 		switch {
 		case errors.Is(err, os.ErrDeadlineExceeded):
@@ -112,6 +109,6 @@ func (s *Server) inChunks(ctx *fasthttp.RequestCtx, handle func(*fasthttp.Reques
 		}
 		whole.SetConnectionClose()
 		_ = c.SetWriteDeadline(time.Now().Add(writeTimeout))
-		_, _ = whole.Response.WriteTo(c) // a client that is gone asks again
+		_, _ = whole.Response.WriteTo(c) // a client that is gone will retry
 	})
 }

@@ -8,8 +8,8 @@ import (
 	"seckill"
 )
 
-// What a page of another origin may do. A browser asks once and remembers it for
-// preflightLife, which is as long as the most patient one does.
+// Permissions of pages from other origins. A browser caches them for preflightLife, the
+// longest time that any browser allows.
 const (
 	corsMethods   = "GET, POST"
 	corsHeaders   = "Authorization, Content-Type, Idempotency-Key, Accept-Language, " + seckill.RequestIDHeader
@@ -17,13 +17,11 @@ const (
 	preflightLife = "7200"
 )
 
-// cors lets pages of the configured origins use the API, and nothing else of
-// this server. Buyers are known by a header that the page sends itself, never by
-// a cookie: there are no credentials for a browser to add.
+// cors lets pages of the configured origins use the API, and nothing else. A page sends
+// the buyer's token in a header, never in a cookie. So browsers add no credentials.
 type cors []string
 
-// allow tells the browser whether the page that asks may read the answer. What
-// is not named here the browser keeps from it.
+// allow tells the browser whether the page may read the response, and which headers.
 func (c cors) allow(ctx *fasthttp.RequestCtx) {
 	h := &ctx.Response.Header
 	h.Set("Vary", "Origin")
@@ -37,8 +35,8 @@ func (c cors) has(origin []byte) bool {
 	return len(origin) > 0 && slices.ContainsFunc(c, func(known string) bool { return known == string(origin) })
 }
 
-// preflight answers a browser that asks before it sends: of the path nothing is
-// looked at, so that a crowd's questions cost nothing.
+// preflight answers a CORS preflight. It ignores the path, so that preflights of a crowd
+// cost little.
 func (s *Server) preflight(ctx *fasthttp.RequestCtx) bool {
 	h := &ctx.Request.Header
 	if !ctx.IsOptions() || len(h.Peek("Access-Control-Request-Method")) == 0 || !s.cors.has(h.Peek("Origin")) {

@@ -8,14 +8,14 @@ import (
 	"seckill/internal/api"
 )
 
-// deadlineSlack is by how much a connection's deadline may be early. All of
-// them are many seconds away.
+// deadlineSlack is how much a connection's deadline may be early. All deadlines are many
+// seconds away.
 const deadlineSlack = time.Second
 
-// unhurried is a listener whose connections hand a deadline to the poller only
-// when they are about to wait under it. The server sets three for every request,
-// and one that came whole waits under none of them but the idle one, which is
-// nearly the one before it.
+// unhurried is a listener that reduces the cost of deadlines. Its connections pass a
+// deadline to the poller only before they block. The server sets three deadlines for every
+// request. A complete request never blocks, so only the idle deadline is set, and it
+// rarely differs much from the one before.
 type unhurried struct{ *api.Listener }
 
 // Accept accepts a connection.
@@ -27,8 +27,8 @@ func (l unhurried) Accept() (net.Conn, error) {
 	return &unhurriedConn{Conn: conn.(*api.Conn)}, nil
 }
 
-// unhurriedConn is read by one goroutine and written by one. A deadline that is
-// set while they wait is for the next wait.
+// unhurriedConn has one reading and one writing goroutine. A deadline that is set while
+// they block applies to the next wait.
 type unhurriedConn struct {
 	*api.Conn
 	read, write deadline
@@ -36,9 +36,9 @@ type unhurriedConn struct {
 	closed      atomic.Bool
 }
 
-// Close closes the connection. From then on no deadline can be set: a stopping
-// server closes what it takes for idle, and reads from that refusal that it must
-// not begin with a request that came at the same instant.
+// Close closes the connection. After it, setting a deadline fails. A stopping server
+// closes idle connections; the failure tells it not to start a request that arrived
+// at the same moment.
 func (c *unhurriedConn) Close() error {
 	c.closed.Store(true)
 	return c.Conn.Close()
@@ -51,7 +51,7 @@ func (c *unhurriedConn) stillOpen() error {
 	return nil
 }
 
-// deadline is in nanoseconds since 1970, or 0 for none.
+// deadline is in Unix nanoseconds, or 0 for none.
 type deadline struct {
 	wanted atomic.Int64
 	set    int64
@@ -65,7 +65,7 @@ func (d *deadline) want(at time.Time) {
 	d.wanted.Store(at.UnixNano())
 }
 
-// settle has set called if the wanted deadline is not nearly the present one.
+// settle calls set if the wanted deadline differs by more than the slack.
 func (d *deadline) settle(set func(time.Time) error) error {
 	wanted := d.wanted.Load()
 	if ahead := wanted - d.set; wanted == d.set || wanted != 0 && ahead >= 0 && ahead < int64(deadlineSlack) {
@@ -78,13 +78,13 @@ func (d *deadline) settle(set func(time.Time) error) error {
 	return set(time.Unix(0, wanted))
 }
 
-// SetReadDeadline sets the deadline of the reads to come.
+// SetReadDeadline sets the deadline of later reads.
 func (c *unhurriedConn) SetReadDeadline(at time.Time) error {
 	c.read.want(at)
 	return c.stillOpen()
 }
 
-// SetWriteDeadline sets the deadline of the writes to come.
+// SetWriteDeadline sets the deadline of later writes.
 func (c *unhurriedConn) SetWriteDeadline(at time.Time) error {
 	c.write.want(at)
 	return c.stillOpen()
@@ -97,7 +97,7 @@ func (c *unhurriedConn) SetDeadline(at time.Time) error {
 	return c.stillOpen()
 }
 
-// Read reads under the deadline for reads.
+// Read reads with the read deadline.
 func (c *unhurriedConn) Read(b []byte) (int, error) {
 	if err := c.read.settle(c.Conn.SetReadDeadline); err != nil {
 		return 0, err
@@ -109,7 +109,7 @@ func (c *unhurriedConn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write writes under the deadline for writes.
+// Write writes with the write deadline.
 func (c *unhurriedConn) Write(b []byte) (int, error) {
 	if err := c.write.settle(c.Conn.SetWriteDeadline); err != nil {
 		return 0, err

@@ -9,24 +9,22 @@ import (
 	"seckill/internal/api"
 )
 
-// A request that can be read in two ways ends in two places: a proxy in front
-// that reads it the other way would take the rest for the next request, of
-// another shopper, or would have let somebody else pass. fasthttp refuses most
-// of them. Four it reads in its own way: a body in chunks, a header that goes on
-// in the next line, lines that end in LF alone, and a header that is given twice.
-// The refusal has two halves: the header is looked at while it is
-// whole, and the result is kept with the connection; the request is refused when it is routed. How
-// the request line ended is nowhere in the header: the connection looks for that.
+// This file refuses ambiguous request framing. If a proxy in front reads a request in
+// another way, the two disagree about its end. The rest of it would then become the
+// next request, possibly of another shopper. fasthttp refuses most such requests. It
+// accepts four forms in its own way: chunked bodies, header lines that continue on the
+// next line, lines that end in LF alone, and repeated headers. The check has two parts.
+// headReceived checks the head while it is whole and stores the result with the
+// connection; the router refuses the request. The head does not show how the request
+// line ended: lineWatch on the connection looks for that.
 //
-// fasthttp never reads chunks: it ends their trailers at LF too, unfolds those, and
-// reads a chunk's extension without a bound. Callbacks of payment providers may
-// come in chunks, which readChunks reads; on every other route they are refused
-// unread. Nobody who buys needs them: browsers, and proxies that take the body
-// before they pass it on, know its length.
+// fasthttp never reads chunks here: it accepts LF in their trailers, unfolds those, and
+// reads chunk extensions without a bound. Callbacks of payment providers may be
+// chunked, and readChunks reads those. Other routes refuse chunks unread. Shoppers do
+// not need them: browsers, and proxies that buffer the body, know its length.
 //
-// Bodies of type multipart are refused as well, before they are read: no route
-// takes them, and a parser that stops at the closing boundary leaves bytes behind
-// that would be read as the next request.
+// Multipart bodies are refused unread, too. No route accepts them. A parser that stops
+// at the closing boundary would leave bytes that become the next request.
 
 // headReceived decides whether the body is read. If the head is refused, the body
 // stays unread and the connection is closed after the answer.
@@ -59,14 +57,14 @@ var (
 	transferEncoding = []byte("Transfer-Encoding")
 	multipartPrefix  = []byte("multipart/")
 	http10           = []byte("HTTP/1.0")
-	// single are headers that decide who asks, for what, and how the body is
-	// read. fasthttp takes the first of some and the last of others; a proxy that
-	// counts or logs by the other one has seen another request.
+	// single are headers that decide about the buyer, the key or the body. For some,
+	// fasthttp uses the first of repeated ones, for others the last. A proxy may
+	// count or log the other one.
 	single = [...][]byte{[]byte("Authorization"), []byte("Idempotency-Key"), []byte("Content-Type")}
 )
 
-// framing is why a head is refused, or "", and whether it announces a body in
-// chunks that is read.
+// framing returns the reason to refuse a head, or "". chunks: the head announces a
+// chunked body that is accepted.
 func framing(h *fasthttp.RequestHeader) (reason string, chunks bool) {
 	reason = ambiguous(h.RawHeaders())
 	if reason == refuseChunks && takesChunks(h) {
@@ -75,12 +73,11 @@ func framing(h *fasthttp.RequestHeader) (reason string, chunks bool) {
 	return reason, false
 }
 
-// ambiguous is why header lines can be read in two ways, or "". It looks at
-// every request; names with a space, and a second length or host, fasthttp has
-// refused already.
+// ambiguous returns why the header lines are ambiguous, or "". It runs for every request.
+// fasthttp has already refused names with a space and repeated lengths or hosts.
 func ambiguous(lines []byte) string {
-	// Lines that may be those of the single names, by first letter and length:
-	// nearly nobody sends two, so that names are compared for nearly nobody.
+	// Count candidate lines for the single names by first letter and length.
+	// Repetitions are rare, so names are rarely compared.
 	var logins, keys, types int
 	chunks := false
 	for rest := lines; len(rest) > 0; {
@@ -117,7 +114,7 @@ func colonAt(line []byte, i int) int {
 	return 0
 }
 
-// repeated reports whether a single header stands there twice.
+// repeated reports whether a single header is repeated.
 func repeated(lines []byte) bool {
 	var seen [len(single)]bool
 	for line := range bytes.Lines(lines) {
@@ -177,14 +174,13 @@ func hasName(line, name []byte) bool {
 	return len(line) > len(name) && line[len(name)] == ':' && bytes.EqualFold(line[:len(name)], name)
 }
 
-// lineWatch looks through all that a connection reads for a request line that
-// ends in LF alone. Wherever such bytes stand, no request that is taken has
-// them: what follows a version is CRLF in a head, and in a body of JSON or of a
-// form there are no line feeds within a text.
+// lineWatch checks all bytes of a connection for a request line that ends in LF alone.
+// Accepted requests never contain such bytes: in a head, CRLF follows the version, and
+// JSON and form bodies have no raw line feeds in their texts.
 type lineWatch struct {
 	bare bool
-	// tail is what a read ended with, if that may be the beginning of a version:
-	// a line may come in pieces.
+	// tail is the end of the last read, if a version may begin there: a line can
+	// arrive in pieces.
 	tail [versionLen]byte
 	kept int
 }
@@ -210,8 +206,8 @@ func (w *lineWatch) see(b []byte) {
 	}
 }
 
-// endsInLF reports whether a version is followed by LF. A version has two digits
-// and a dot: in a body other texts may begin like one.
+// endsInLF reports whether LF follows a version. It checks both digits and the dot,
+// because texts in a body may begin like a version.
 func endsInLF(b []byte) bool {
 	for {
 		i := bytes.Index(b, versionName)

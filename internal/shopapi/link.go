@@ -11,18 +11,17 @@ import (
 	"seckill/internal/order"
 )
 
-// seen is an order as somebody may see it.
+// seen is an order with the permissions of its reader.
 type seen struct {
 	order seckill.Order
-	// watcher is the order's buyer, also where somebody looks by a link: the bound
-	// of event streams counts both.
+	// watcher is the order's buyer, also for a reader with a link: the bound on
+	// event streams counts both.
 	watcher string
 	byLink  bool
 }
 
-// see reads an order for its buyer or, without one, for who has a link to it. A
-// link is checked before anything is looked up: one that is not ours says
-// nothing about which orders there are.
+// see reads an order for its buyer or, without a login, for the holder of a link. It
+// checks the link first, so that a forged link reveals nothing about orders.
 func (s *Server) see(ctx *fasthttp.RequestCtx, route string, no seckill.OrderNo) (saw seen, ok bool) {
 	deadline, cancel := bounded()
 	defer cancel()
@@ -43,9 +42,8 @@ func (s *Server) see(ctx *fasthttp.RequestCtx, route string, no seckill.OrderNo)
 	return saw, err == nil
 }
 
-// shown is an order as who looks may see it. Its buyer gets the link to it, for a
-// cashier to lead back with; who came by a link gets neither that nor what could
-// name the buyer.
+// shown is the order as its reader may see it. A buyer also gets the link, for the
+// cashier. The holder of a link gets neither the link nor data about the buyer.
 func shown(o *seckill.Order, byLink bool, links *auth.LinkSigner, now time.Time) api.Order {
 	if byLink {
 		bare := order.Bare(*o)

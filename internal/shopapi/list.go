@@ -19,19 +19,19 @@ import (
 )
 
 const (
-	// maxPage is the most entries of one page of a list.
+	// maxPage is the maximum number of entries on a page.
 	maxPage = 100
-	// listCheckEvery is how often the list looks for changes, at most. A status in
-	// the list is therefore at most so old.
+	// listCheckEvery is how often the list is checked for changes. So a status in
+	// the list may be this old.
 	listCheckEvery = 250 * time.Millisecond
-	// stampLife is how old the now_ms of a product or of the list may be. Shared
-	// bytes are made anew after this time, even if nothing has changed.
+	// stampLife is the maximum age of now_ms in a product or a list. Then the shared
+	// bytes are made again, even if nothing has changed.
 	stampLife = time.Second
 )
 
-// productLook is everything that decides how a product is encoded, except now_ms.
+// productLook has everything that determines a product's encoding, except now_ms.
 type productLook struct {
-	terms  seckill.Product // without the members that shoppers do not see
+	terms  seckill.Product // without the fields that shoppers do not see
 	status seckill.Status
 	until  time.Time // may_return_until, or zero
 	paid   bool      // all_paid
@@ -41,21 +41,20 @@ type productLook struct {
 func (s *Server) look(on *sale.Sale, now time.Time) productLook {
 	terms := on.Terms()
 	l := productLook{terms: *terms, status: on.Status(terms, now)}
-	// These change with every sale, and are not shown. A new field counts as shown.
+	// These change with every sale and are not shown. New fields count as shown.
 	l.terms.Stock, l.terms.Offered, l.terms.Epoch, l.terms.Version, l.terms.Rebuilding = 0, 0, 0, 0, false
 	l.terms.Seller, l.terms.StoreOpen = seckill.SellerLedger, false
 	if l.status == seckill.StatusSoldOut && s.opt.Returns != nil {
 		until, known := s.opt.Returns.Until(on.ID)
 		l.until = until.Round(0).UTC()
-		// Orders that are still queued are not in the store, and their units are
-		// still in its stock.
+		// Queued orders are not in the store yet; their units are still in its stock.
 		l.paid = known && until.IsZero() && terms.Stock == 0
 	}
 	return l
 }
 
-// productText is an encoded product, cut where now_ms belongs. It is made once
-// per change of the product.
+// productText is an encoded product, cut at the place of now_ms. It is made once per
+// change of the product.
 type productText struct {
 	look       productLook
 	head, tail []byte
@@ -88,21 +87,21 @@ func (t *productText) append(to []byte, now time.Time) []byte {
 	return append(strconv.AppendInt(to, now.UnixMilli(), 10), t.tail...)
 }
 
-// stampedProduct is a product as it is sent. All readers share the bytes.
+// stampedProduct is the response for a product. All readers share the bytes.
 type stampedProduct struct {
 	*productText
 	at   time.Time
 	body []byte
 }
 
-// fresh reports whether something that was made at an instant is younger than
-// life. A clock that was set back makes everything old.
+// fresh reports whether something made at an instant is younger than life. If the clock
+// was set back, nothing is fresh.
 func fresh(at, now time.Time, life time.Duration) bool {
 	age := now.Sub(at)
 	return age >= 0 && age < life
 }
 
-// encoded is the product with its present look. Its now_ms may be older than
+// encoded returns the product's present encoding. Its now_ms may be older than
 // stampLife.
 func (s *Server) encoded(on *sale.Sale, now time.Time) *stampedProduct {
 	look := s.look(on, now)
@@ -134,30 +133,30 @@ func (s *Server) readProduct(ctx *fasthttp.RequestCtx, on *sale.Sale) {
 	s.body(ctx, "product", fasthttp.StatusOK, contentJSON, p.body)
 }
 
-// productList is the public list at an instant, cut into blocks of maxPage
-// products. There is always at least one block.
+// productList is the public list at an instant, in blocks of maxPage products. There is
+// at least one block.
 type productList struct {
 	checked time.Time
 	blocks  []*listBlock
 }
 
-// listBlock is one block of the list, encoded as a page. A page never crosses the
-// border of a block: so every reader who follows next soon gets whole blocks,
-// which are encoded and compressed once for all of them.
+// listBlock is one block of the list, encoded as a page. A page never crosses the end of
+// a block. So a reader who follows `next` gets whole blocks, which are encoded and
+// compressed once for all readers.
 type listBlock struct {
 	at    time.Time
 	texts []*productText
-	ends  []int  // where in body each product ends
-	next  uint32 // the cursor behind this block; 0 in the last one
+	ends  []int  // end of each product in body
+	next  uint32 // cursor after this block; 0 in the last one
 	body  []byte
 
 	packing sync.Once
-	packed  []byte // gzip, or nil where it does not help
+	packed  []byte // gzip, or nil if it is not smaller
 }
 
 var listHead = []byte(`{"products":[`)
 
-// appendListTail ends a page. Without a next the page is the last one.
+// appendListTail ends a page. Without next it is the last page.
 func appendListTail(to []byte, now time.Time, next uint32) []byte {
 	to = append(append(append(to, "],"...), nowName...), strconv.FormatInt(now.UnixMilli(), 10)...)
 	if next != 0 {
@@ -180,16 +179,16 @@ func newListBlock(texts []*productText, next uint32, now time.Time) *listBlock {
 	return b
 }
 
-// gzip compresses the block when it is first wanted so.
+// gzip compresses the block on first use.
 func (b *listBlock) gzip() []byte {
 	b.packing.Do(func() { b.packed, _ = pack(b.body, gzip.BestSpeed) }) // into memory: it cannot fail
 	return b.packed
 }
 
-// id is the id of the i-th product.
+// id returns the id of the i-th product.
 func (b *listBlock) id(i int) uint32 { return b.texts[i].look.terms.ID }
 
-// nextAfter is the cursor of the page that ends before the i-th product.
+// nextAfter returns the cursor of the page that ends before the i-th product.
 func (b *listBlock) nextAfter(i int) uint32 {
 	if i < len(b.texts) {
 		return b.id(i - 1)
@@ -197,7 +196,7 @@ func (b *listBlock) nextAfter(i int) uint32 {
 	return b.next
 }
 
-// part is the page of the products from i to j, most of it in shared bytes.
+// part returns the page of the products i to j, mostly from shared bytes.
 func (b *listBlock) part(i, j int) (page *net.Buffers, size int) {
 	var products []byte
 	if i < j {
@@ -211,7 +210,7 @@ func (b *listBlock) part(i, j int) (page *net.Buffers, size int) {
 	return &net.Buffers{listHead, products, tail}, len(listHead) + len(products) + len(tail)
 }
 
-// find is the block that a page begins in, and its first product there.
+// find returns the block where a page begins, and its first product there.
 func (l *productList) find(after uint32) (b *listBlock, from int) {
 	k := sort.Search(len(l.blocks)-1, func(k int) bool {
 		texts := l.blocks[k].texts
@@ -221,14 +220,14 @@ func (l *productList) find(after uint32) (b *listBlock, from int) {
 	return b, sort.Search(len(b.texts), func(i int) bool { return b.id(i) > after })
 }
 
-// listCache has the list that all requests share.
+// listCache holds the list that all requests share.
 type listCache struct {
 	mu   sync.Mutex // held while a new list is made
 	list atomic.Pointer[productList]
 }
 
-// productList is the list, looked through for changes at most listCheckEvery ago.
-// One request does that. Others use the list before it, unless it is too old.
+// productList returns the list, checked for changes at most listCheckEvery ago. One
+// request checks; meanwhile others use the old list, unless it is too old.
 func (s *Server) productList() *productList {
 	now := s.opt.Clock.Now()
 	old := s.list.list.Load()
@@ -249,7 +248,7 @@ func (s *Server) productList() *productList {
 	return list
 }
 
-// makeList makes the list, with those blocks of the one before that did not change.
+// makeList makes the list. It reuses unchanged blocks of the old one.
 func (s *Server) makeList(old *productList, now time.Time) *productList {
 	var texts []*productText
 	for _, on := range s.opt.Catalog.All() {
@@ -271,8 +270,8 @@ func (s *Server) makeList(old *productList, now time.Time) *productList {
 	}
 }
 
-// block is the k-th block with these products: the list's own one if it is still
-// right, otherwise a new one.
+// block returns the k-th block for these products: the old one if it is still correct,
+// else a new one.
 func (l *productList) block(k int, texts []*productText, next uint32, now time.Time) *listBlock {
 	if l != nil && k < len(l.blocks) {
 		if b := l.blocks[k]; b.next == next && fresh(b.at, now, stampLife) && slices.Equal(b.texts, texts) {

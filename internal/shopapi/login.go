@@ -13,35 +13,33 @@ import (
 	"seckill/internal/auth"
 )
 
-// Login exchanges a one-time code of the shop for a buyer's token: the way in
-// from a shop whose own login is a cookie, which the page cannot see.
+// Login exchanges a shop's login code, which is valid once, for a buyer's token. It
+// serves shops whose own login is a cookie, which the page cannot read.
 type Login struct {
-	// Read verifies a code as the shop signed it, from an address.
+	// Read verifies a signed code from a client address.
 	Read func(code []byte, from netip.Addr) (auth.Code, error)
-	// Spend uses a code up, on every instance, for a time. Of all calls until its
-	// end exactly one is first.
+	// Spend marks a code as used on every instance for its life. Exactly one call
+	// returns first.
 	Spend func(ctx context.Context, id string, life time.Duration) (first bool, err error)
 	// Sign makes a buyer's token.
 	Sign func(buyer string, expires time.Time) (string, error)
-	// Now is this instance's own clock, by which tokens are judged.
+	// Now is this instance's own clock, for the dates of tokens.
 	Now func() time.Time
-	// Life is that of the tokens.
+	// Life is the lifetime of the tokens.
 	Life time.Duration
 }
 
-// spentLogin begins the ids of used codes, among other things that can be used
-// once.
+// spentLogin is the prefix of the ids of used codes in the register.
 const spentLogin = "login:"
 
-// maxCodeBytes is that of a buyer's token, which a code resembles.
+// maxCodeBytes is the bound for a buyer's token, which has the same form.
 const maxCodeBytes = auth.MaxTokenBytes
 
 var errCodeUsed = seckill.Errorf(seckill.CodeUnauthenticated, "the login code was used before").
 	Titled("This sign-in was used before, please sign in again.", "该登录已被使用，请重新登录")
 
-// login answers a code with a token. The code is used up before the token is
-// made: whoever comes second gets nothing, and a shopper whose answer was lost
-// signs in at the shop again.
+// login exchanges a code for a token. It marks the code as used first, so a second
+// request gets nothing. If the response was lost, the shopper signs in again.
 func (s *Server) login(ctx *fasthttp.RequestCtx) {
 	var code string
 	if err := readJSON(ctx, field{"code", &code}); err != nil {
@@ -55,7 +53,7 @@ func (s *Server) login(ctx *fasthttp.RequestCtx) {
 	deadline, cancel := bounded()
 	defer cancel()
 	token, buyer, expires, err := s.opt.Login.exchange(deadline, []byte(code), s.client(ctx))
-	if err == error(auth.ErrKeysDue) { // the duty's to complain about
+	if err == error(auth.ErrKeysDue) { // the background fetch logs it
 		s.answer(ctx, "login", err)
 		return
 	}
@@ -78,7 +76,7 @@ func (l *Login) exchange(ctx context.Context, text []byte, from netip.Addr) (tok
 	case !first:
 		return "", "", time.Time{}, errCodeUsed
 	}
-	expires = l.Now().Add(l.Life).Truncate(time.Second) // as a token says it
+	expires = l.Now().Add(l.Life).Truncate(time.Second) // as in the token
 	token, err = l.Sign(code.Buyer, expires)
 	return token, code.Buyer, expires, err
 }

@@ -11,10 +11,10 @@ import (
 	"seckill/internal/api"
 )
 
-// ordersPage is how many orders a page has if the buyer does not say.
+// ordersPage is the default number of orders per page.
 const ordersPage = 20
 
-// bounded is the deadline of every request but a purchase.
+// bounded returns the deadline of requests other than purchases.
 func bounded() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), requestDeadline)
 }
@@ -89,9 +89,9 @@ func (s *Server) payment(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
 	}{session.PayURL, api.Time(session.ExpiresAt)}, err)
 }
 
-// notify takes a callback of a provider that is configured. Of those refused an
-// operator is told who sent them, each one: it is about money. Nobody else can
-// send them, and what a stranger sends is worth no line.
+// notify handles a callback of a configured provider. It logs each refused callback with
+// its sender, because money is concerned. Callbacks with a wrong signature are not
+// logged: any client can send them.
 func (s *Server) notify(ctx *fasthttp.RequestCtx, provider string) {
 	header := make(http.Header)
 	for name, value := range ctx.Request.Header.All() {
@@ -103,8 +103,8 @@ func (s *Server) notify(ctx *fasthttp.RequestCtx, provider string) {
 	_, err := s.opt.Orders.Notify(deadline, provider, header, body)
 	switch code := seckill.CodeOf(err); {
 	case err == nil:
-	case code == seckill.CodeTokenInvalid: // not the provider's
-	case code == seckill.CodeBusy: // ours; the provider comes again
+	case code == seckill.CodeTokenInvalid: // not signed by the provider
+	case code == seckill.CodeBusy: // our failure; the provider retries
 		s.complain(ctx, "notify", err)
 	default:
 		s.opt.Logger.Warn("payment notice refused", "provider", provider, "error", alert.Clip(err.Error()))

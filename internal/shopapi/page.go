@@ -18,14 +18,14 @@ type pages struct{ files map[string]*page }
 
 type page struct {
 	body        []byte
-	packed      []byte // gzip, or nil where it does not help
+	packed      []byte // gzip, or nil if it is not smaller
 	contentType string
 	etag        string
-	// cacheControl is what caches are told.
+	// cacheControl is the Cache-Control header.
 	cacheControl string
 }
 
-// pack compresses; nil if that does not help.
+// pack compresses a body. It returns nil if the result is not smaller.
 func pack(body []byte, level int) ([]byte, error) {
 	var packed bytes.Buffer
 	w, err := gzip.NewWriterLevel(&packed, level)
@@ -44,8 +44,8 @@ func pack(body []byte, level int) ([]byte, error) {
 	return packed.Bytes(), nil
 }
 
-// loadPages makes the page ready: its files lie in a folder named by their
-// content, so that all but the way in are kept by browsers for good.
+// loadPages builds the page. Its files are in a folder named after their content, so
+// that browsers cache all files but the index for good.
 func loadPages(from fs.FS) (*pages, error) {
 	files, err := BuildPage(from, PageOptions{})
 	if err != nil {
@@ -67,7 +67,7 @@ func loadPages(from fs.FS) (*pages, error) {
 	return p, nil
 }
 
-// contentType does not depend on the machine's own tables.
+// contentType does not use the tables of the operating system.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".html":

@@ -2,7 +2,7 @@ package shopapi
 
 import "github.com/valyala/fasthttp"
 
-// pageInfo is what the page has to know of this shop before anything else.
+// pageInfo returns the settings that the page needs first.
 func (s *Server) pageInfo(ctx *fasthttp.RequestCtx) {
 	s.json(ctx, "pageinfo", fasthttp.StatusOK, struct {
 		Demo     bool   `json:"demo"`

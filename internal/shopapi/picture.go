@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// ShowsPicture reports whether a page under a policy with these hosts loads a
-// picture. A path is of the engine's own host, which every policy names. Host and
-// port are compared as they are written; a browser also takes a scheme's own port
-// for none.
+// ShowsPicture reports whether a page under a policy with these hosts loads a picture. A
+// path means the engine's own host, which every policy allows. Host and port are compared
+// as text; a browser also treats a scheme's default port as no port.
 func ShowsPicture(hosts []string, address string) bool {
 	u, err := url.Parse(address)
 	if err != nil {

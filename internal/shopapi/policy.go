@@ -5,18 +5,17 @@ import (
 	"strings"
 )
 
-// Sources are where a page may get something from, beside its own origin.
+// Sources are the origins from which a page may load, besides its own.
 type Sources struct {
 	API        string   // origin of the engine, if the page is elsewhere
 	ImageHosts []string // of product pictures
 }
 
-// frameAncestors ends every policy.
+// frameAncestors is the end of every policy.
 const frameAncestors = "; frame-ancestors 'none'"
 
-// Policy is the Content-Security-Policy under which the shopper's page works and
-// is tested: nothing inline, nothing from anywhere that is not named, and no
-// other page may frame it. A challenge's picture comes as a data: address.
+// Policy is the Content-Security-Policy of the shopper's page: no inline code, only named
+// origins, no framing. Tests run under it. A challenge's picture is a data: URL.
 func Policy(s Sources) string {
 	directive := func(name string, more ...string) string {
 		return strings.Join(append([]string{name, "'self'"}, more...), " ")
@@ -37,12 +36,11 @@ func Policy(s Sources) string {
 	}, "; ") + frameAncestors
 }
 
-// Headers are what every file of the page is sent with, beside the policy: it is
-// what its type says, it tells nobody where its reader comes from (addresses
-// carry links to orders), and no other page reaches into it.
+// Headers are sent with every file of the page, besides the policy. They prevent type
+// sniffing, referrers (URLs contain links to orders) and access by other pages.
 var Headers = [...][2]string{
 	{"X-Content-Type-Options", "nosniff"},
 	{"Referrer-Policy", "no-referrer"},
-	{"Cross-Origin-Opener-Policy", "same-origin-allow-popups"}, // a shop's own challenge answers from its window
+	{"Cross-Origin-Opener-Policy", "same-origin-allow-popups"}, // a shop's own challenge may answer from its window
 	{"X-Frame-Options", "DENY"},                                // for browsers that do not know frame-ancestors
 }

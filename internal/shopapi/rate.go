@@ -12,25 +12,25 @@ import (
 	"seckill/internal/api"
 )
 
-// Rates bound what shoppers ask for beside purchases, which have their own
-// among the gates: a page that looks after its orders must not use up what its
-// buyer needs for the next sale. A nil limiter is off.
+// Rates limit the requests of shoppers, except purchases, which have their own limits.
+// So a page that refreshes its orders cannot use up the buyer's purchases. A nil limiter
+// is off.
 type Rates struct {
 	ByAddr  *admission.Limiter
 	ByBuyer *admission.Limiter
 }
 
-// withinRate answers 429 to an address that asks for too much. It stands
-// before every route that is not named here, new ones included.
+// withinRate answers 429 if the address exceeds its rate. It applies to every route that
+// is not named here, new ones included.
 func (s *Server) withinRate(ctx *fasthttp.RequestCtx, route string) bool {
 	switch route {
-	case "buy": // has gates of its own
+	case "buy": // has its own gates
 		return true
-	case "notify": // providers report everybody's money from a few addresses
+	case "notify": // providers send all callbacks from a few addresses
 		return true
-	case "healthz", "readyz": // ask for the engine, not for a shopper
+	case "healthz", "readyz": // monitoring of the engine, not a shopper
 		return true
-	case "time", "page", "pageinfo", "openapi": // cost no more than the refusal
+	case "time", "page", "pageinfo", "openapi": // as cheap as a refusal
 		return true
 	}
 	ok, wait := s.opt.Rates.ByAddr.Allow(admission.AddrKey(s.client(ctx)), s.opt.Clock.Now())
@@ -40,7 +40,7 @@ func (s *Server) withinRate(ctx *fasthttp.RequestCtx, route string) bool {
 	return ok
 }
 
-// buyerWithinRate answers 429 to a proven buyer who asks for too much.
+// buyerWithinRate answers 429 if a verified buyer exceeds the rate.
 func (s *Server) buyerWithinRate(ctx *fasthttp.RequestCtx, route string, buyer []byte) bool {
 	ok, wait := s.opt.Rates.ByBuyer.Allow(admission.BytesKey(buyer), s.opt.Clock.Now())
 	if !ok {
@@ -49,8 +49,8 @@ func (s *Server) buyerWithinRate(ctx *fasthttp.RequestCtx, route string, buyer [
 	return ok
 }
 
-// limited answers 429 with the time to wait. It allocates nothing: those who ask
-// too often are many.
+// limited answers 429 with Retry-After. It allocates nothing, because such requests are
+// frequent.
 func (s *Server) limited(ctx *fasthttp.RequestCtx, route string, wait time.Duration) {
 	var room [20]byte // of any number
 	ctx.Response.Header.SetBytesV("Retry-After", strconv.AppendInt(room[:0], admission.Seconds(wait), 10))
@@ -59,7 +59,7 @@ func (s *Server) limited(ctx *fasthttp.RequestCtx, route string, wait time.Durat
 	s.document(ctx, route, status, body, lang)
 }
 
-// client is the address of who asks, and the only one that this package uses.
+// client returns the client address. This package uses no other one.
 func (s *Server) client(ctx *fasthttp.RequestCtx) netip.Addr {
 	peer, _ := netip.AddrFromSlice(ctx.RemoteIP())
 	return s.opt.Proxies.Client(peer, &ctx.Request.Header)

@@ -27,12 +27,12 @@ func (s *Server) buyerOf(ctx *fasthttp.RequestCtx, route string, on *sale.Sale) 
 	return s.buyer(ctx, route)
 }
 
-// buyer reads who asks, or answers 401, or 429 if they ask for too much.
+// buyer authenticates the buyer. It answers 401, or 429 if the buyer exceeds the rate.
 func (s *Server) buyer(ctx *fasthttp.RequestCtx, route string) (string, bool) {
 	var room [seckill.MaxBuyerBytes]byte
 	buyer, err := s.opt.Door.Prove(room[:0], ctx.Request.Header.Peek("Authorization"), s.client(ctx))
 	if err != nil {
-		s.answer(ctx, route, err) // keys that are due are the duty's to complain about
+		s.answer(ctx, route, err) // if keys are due, the background fetch logs it
 		return "", false
 	}
 	if !s.buyerWithinRate(ctx, route, buyer) {
@@ -41,14 +41,14 @@ func (s *Server) buyer(ctx *fasthttp.RequestCtx, route string) (string, bool) {
 	return string(buyer), true
 }
 
-// field is a member of a body that is a string.
+// field is a string member of a body.
 type field struct {
 	name  string
 	value *string
 }
 
-// readJSON reads the fields of a small JSON object; an empty body is {}. Absent
-// fields are left alone, unknown ones are ignored.
+// readJSON reads the fields of a small JSON object; an empty body is {}. Missing fields
+// stay unchanged, unknown ones are ignored.
 func readJSON(ctx *fasthttp.RequestCtx, fields ...field) error {
 	body := bytes.TrimLeft(ctx.Request.Body(), " \t\r\n")
 	if len(body) == 0 {

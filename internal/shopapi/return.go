@@ -8,40 +8,40 @@ import (
 )
 
 const (
-	// returnsEvery is how often the store is asked at most, for all products
+	// returnsEvery is the minimum interval of store queries, for all products
 	// together.
 	returnsEvery = time.Second
-	// returnsShare is the part of the time that asking may take: after a round the
-	// store is left alone for so many times as long. A product may have a hundred
-	// thousand pending orders, and what is asked changes slowly.
+	// returnsShare bounds the load on the store: after a query, the store gets a
+	// pause of this many times the query's duration. A product may have 100,000
+	// pending orders, and the answer changes slowly.
 	returnsShare = 20
-	// returnsFor is how long a product is asked about after somebody looked.
+	// returnsFor is how long a product is queried after the last request for it.
 	returnsFor      = time.Minute
 	returnsDeadline = 2 * time.Second
 )
 
-// Returns knows until when units of sold-out products may come back: until the
-// last pending order is paid or has expired. It asks about those that somebody
-// looks at, with one query a round, however many look.
+// Returns knows until when units of sold-out products may come back: until the last
+// pending order is paid or has expired. It queries the store only for products that
+// were requested lately, with one query per round.
 type Returns struct {
 	read func(ctx context.Context, products []uint32) (map[uint32]time.Time, error)
 	now  func() time.Time
 	log  *slog.Logger
 
 	mu     sync.Mutex
-	wanted map[uint32]time.Time // when each was last looked at
+	wanted map[uint32]time.Time // time of the last request
 	until  map[uint32]time.Time
-	asked  map[uint32]bool // the products of the last round that succeeded
+	asked  map[uint32]bool // products of the last successful round
 }
 
-// NewReturns makes one; Run keeps it up to date.
+// NewReturns makes a Returns; Run keeps it up to date.
 func NewReturns(read func(ctx context.Context, products []uint32) (map[uint32]time.Time, error), now func() time.Time, log *slog.Logger) *Returns {
 	return &Returns{read: read, now: now, log: log, wanted: make(map[uint32]time.Time)}
 }
 
-// Until is when the last unit of a product that may come back has done so, as of
-// the last round; zero if no order of it is pending in the store. known is false
-// until a round has asked about the product.
+// Until returns when the last unit that may come back has done so, as of the last
+// round; zero if the store has no pending order. known is false until a round has
+// queried the product.
 func (r *Returns) Until(product uint32) (until time.Time, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -49,7 +49,7 @@ func (r *Returns) Until(product uint32) (until time.Time, known bool) {
 	return r.until[product], r.asked[product]
 }
 
-// Run asks until ctx ends.
+// Run queries the store until ctx ends.
 func (r *Returns) Run(ctx context.Context) {
 	timer := time.NewTimer(returnsEvery)
 	defer timer.Stop()
@@ -63,7 +63,7 @@ func (r *Returns) Run(ctx context.Context) {
 	}
 }
 
-// round asks once, and says how long to leave the store alone.
+// round queries once and returns the pause until the next query.
 func (r *Returns) round(ctx context.Context) time.Duration {
 	products := r.looked()
 	if len(products) == 0 {
@@ -74,7 +74,7 @@ func (r *Returns) round(ctx context.Context) time.Duration {
 	began := r.now()
 	until, err := r.read(ctx, products)
 	if err != nil {
-		r.log.Debug("pending orders not read", "error", err) // what was known may still be true
+		r.log.Debug("pending orders not read", "error", err) // the last result may still be true
 	} else {
 		asked := make(map[uint32]bool, len(products))
 		for _, id := range products {
@@ -87,7 +87,7 @@ func (r *Returns) round(ctx context.Context) time.Duration {
 	return max(returnsEvery, returnsShare*r.now().Sub(began))
 }
 
-// looked lists the products that somebody looked at lately, and forgets others.
+// looked lists the products that were requested lately, and forgets the others.
 func (r *Returns) looked() []uint32 {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -16,7 +16,7 @@ var (
 	ordersSuffix   = []byte("/orders")
 )
 
-// Handle routes by hand: the purchase is a prefix test and a number away.
+// Handle routes by hand, to be fast: a purchase needs one prefix test and a number.
 func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	defer s.recoverPanic(ctx)
 	s.guard(ctx)
@@ -28,9 +28,8 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 		return
 	}
 	path := ctx.Path()
-	// An operation has one spelling. fasthttp's path is decoded and cleaned: what
-	// came as //api or as %2e%2e would pass for ours here and, before us, for
-	// something else.
+	// Each operation has one spelling. fasthttp decodes and cleans paths. Paths such
+	// as //api or %2e%2e would match here, but not in a proxy's rules.
 	if !bytes.Equal(path, ctx.URI().PathOriginal()) {
 		s.notFound(ctx)
 		return
@@ -54,7 +53,7 @@ func (s *Server) Handle(ctx *fasthttp.RequestCtx) {
 	s.api(ctx, rest)
 }
 
-// purchasedProduct is the product of products/{id}/orders, or 0 for another path.
+// purchasedProduct returns the product of products/{id}/orders, or 0 for other paths.
 func purchasedProduct(path []byte) uint32 {
 	rest, of := bytes.CutPrefix(path, productsPrefix)
 	id, orders := bytes.CutSuffix(rest, ordersSuffix)
@@ -64,7 +63,7 @@ func purchasedProduct(path []byte) uint32 {
 	return productID(id)
 }
 
-// api routes below /api/v1/, purchases aside.
+// api routes below /api/v1/, except purchases.
 func (s *Server) api(ctx *fasthttp.RequestCtx, rest []byte) {
 	if s.preflight(ctx) {
 		return
@@ -127,7 +126,7 @@ func (s *Server) products(ctx *fasthttp.RequestCtx, rest []byte) {
 		return
 	}
 	idText, action, _ := bytes.Cut(rest, []byte{'/'})
-	on, err := s.opt.Catalog.LookForVisitor(context.Background(), productID(idText)) // which has a deadline of its own
+	on, err := s.opt.Catalog.LookForVisitor(context.Background(), productID(idText)) // has its own deadline
 	if err != nil {
 		s.refuse(ctx, "product", err)
 		return
@@ -154,7 +153,7 @@ func (s *Server) products(ctx *fasthttp.RequestCtx, rest []byte) {
 	}
 }
 
-// productID reads a product id; 0, which no product has, for anything else.
+// productID reads a product id. It returns 0, which no product has, for other texts.
 func productID(text []byte) uint32 {
 	if len(text) == 0 || len(text) > 10 || text[0] == '0' {
 		return 0
@@ -208,7 +207,7 @@ func (s *Server) orders(ctx *fasthttp.RequestCtx, rest []byte) {
 	}
 }
 
-// other routes what is not the API: page, spec, health, demo, sandbox.
+// other routes paths outside the API: page, spec, health, demo, sandbox.
 func (s *Server) other(ctx *fasthttp.RequestCtx, path string) {
 	switch {
 	case path == "/healthz":
@@ -240,8 +239,8 @@ func (s *Server) notFound(ctx *fasthttp.RequestCtx) {
 	s.refuse(ctx, "unknown", &seckill.Error{Code: seckill.CodeNotFound})
 }
 
-// method answers 405 unless the request has the method, where HEAD is a GET,
-// and 429 if the address asks for too much.
+// method answers 405 for another method (HEAD counts as GET), and 429 if the address
+// exceeds its rate.
 func (s *Server) method(ctx *fasthttp.RequestCtx, route, want string) bool {
 	if got := ctx.Method(); string(got) == want || want == fasthttp.MethodGet && ctx.IsHead() {
 		return s.withinRate(ctx, route)

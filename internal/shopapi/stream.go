@@ -12,9 +12,8 @@ import (
 
 const contentEvents = "text/event-stream"
 
-// events streams an order's states, beginning with the present one. The stream
-// is its connection's last answer: the server hands the connection over, and
-// keeps nothing of it.
+// events streams the states of an order, beginning with the present one. The stream is
+// the connection's last response: the HTTP server hands the connection over.
 func (s *Server) events(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
 	seen, ok := s.see(ctx, "events", no)
 	if !ok {
@@ -41,15 +40,15 @@ func (s *Server) events(ctx *fasthttp.RequestCtx, no seckill.OrderNo) {
 	ctx.Hijack(func(c net.Conn) { s.stream(stream, c, first) })
 }
 
-// stream takes over a connection. fasthttp's own wrapping, with its buffers, is
-// left behind for the collector.
+// stream takes over a connection. The garbage collector frees fasthttp's wrapper with its
+// buffers.
 func (s *Server) stream(stream *stream, c net.Conn, first []byte) {
 	conn := c.(interface{ UnsafeConn() net.Conn }).UnsafeConn().(*unhurriedConn)
 	conn.Conn.NeverWait()
 	s.opt.Watch.begin(stream, conn.Conn, first)
 }
 
-// final reports whether nothing more can happen to an order by itself.
+// final reports whether an order's status cannot change any more by itself.
 func final(s seckill.OrderStatus) bool {
 	return s == seckill.OrderCancelled || s == seckill.OrderFailed || s == seckill.OrderRefunded
 }

@@ -13,31 +13,29 @@ import (
 )
 
 const (
-	// watchEvery is how often the store is asked, for all streams together.
+	// watchEvery is the interval of store queries, for all streams together.
 	watchEvery    = time.Second
 	watchDeadline = 2 * time.Second
-	// streamLife bounds one event stream; the client opens another.
+	// streamLife bounds one event stream; the client then opens another.
 	streamLife = 5 * time.Minute
 	keepAlive  = 15 * time.Second
-	// streamsMost bounds the event streams of one instance, streamsPerWatcher
-	// those of one buyer: a person has a few tabs, not a few thousand. Streams by
-	// links to the buyer's orders count too, or each order would bring as many
-	// again.
+	// streamsMost bounds the event streams of an instance, streamsPerWatcher those of
+	// one buyer, who has a few tabs. Streams by links to the buyer's orders count
+	// too; otherwise each order would allow as many again.
 	streamsMost       = 10_000
 	streamsPerWatcher = 16
-	// streamsByLinks is how many of a buyer's streams may be by links. A link can
-	// be passed on: whoever has one must not take the buyer's own places.
+	// streamsByLinks bounds a buyer's streams by links. A link can be passed on; its
+	// holders must not take all places of the buyer.
 	streamsByLinks = streamsPerWatcher / 2
 )
 
-// stillHere is what a stream says that has nothing to say: proxies and clients
-// take a silent one for dead.
+// stillHere is sent on an idle stream: proxies and clients close silent connections.
 var stillHere = []byte(": still here\n\n")
 
-// Watch follows orders for all event streams of the instance with one store query
-// a second, however many shoppers look. A stream is a connection and a few words
-// of memory: no goroutine, no buffer. One goroutine writes them all, which never
-// waits for any: a reader that does not read is cut off.
+// Watch follows orders for all event streams of the instance with one store query per
+// second. A stream is a connection and a little memory: no goroutine and no buffer. One
+// goroutine writes to all streams and never blocks: it closes connections whose reader
+// does not read.
 type Watch struct {
 	read  func(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error)
 	links *auth.LinkSigner
@@ -45,25 +43,25 @@ type Watch struct {
 	log   *slog.Logger
 
 	mu       sync.Mutex
-	orders   map[seckill.OrderNo][]*stream // those that have begun
-	watchers map[string][]*stream          // by the orders' buyer, also those about to begin
+	orders   map[seckill.OrderNo][]*stream // streams that have begun
+	watchers map[string][]*stream          // by the orders' buyer, also streams about to begin
 	count    int
 	closed   bool
 }
 
-// stream is one shopper looking at one order.
+// stream is one reader of one order.
 type stream struct {
 	no      seckill.OrderNo
 	watcher string
 	byLink  bool
-	line    net.Conn // set when it begins; a write to it does not wait
-	// The rest is touched by one goroutine: first by who begins it, then by Run.
+	line    net.Conn // set when it begins; a write to it does not block
+	// One goroutine at a time uses the rest: first the one that begins it, then Run's.
 	last        seckill.OrderStatus
 	began, said time.Time
 }
 
-// NewWatch makes a watch over the store's orders, which tells their buyers the
-// links to them.
+// NewWatch makes a Watch over the store's orders. Streams of buyers contain the links to
+// their orders.
 func NewWatch(
 	read func(ctx context.Context, nos []seckill.OrderNo) ([]seckill.Order, error), links *auth.LinkSigner, now func() time.Time, log *slog.Logger,
 ) *Watch {
@@ -73,7 +71,7 @@ func NewWatch(
 	}
 }
 
-// Run looks until ctx ends.
+// Run queries and writes until ctx ends.
 func (w *Watch) Run(ctx context.Context) {
 	ticker := time.NewTicker(watchEvery)
 	defer ticker.Stop()
@@ -87,7 +85,7 @@ func (w *Watch) Run(ctx context.Context) {
 	}
 }
 
-// round tells the streams what is new, and sees to those that have nothing new.
+// round writes new states to the streams, and keep-alives to idle ones.
 func (w *Watch) round(ctx context.Context) {
 	streams, nos := w.watched()
 	if len(streams) == 0 {
@@ -122,8 +120,8 @@ func (w *Watch) watched() (streams []*stream, nos []seckill.OrderNo) {
 	return streams, nos
 }
 
-// tend tells one stream what its order has come to, or that it is still there.
-// It reports false when the stream is over.
+// tend writes the order's new state or a keep-alive to a stream. It returns false if the
+// stream has ended.
 func (w *Watch) tend(s *stream, o *seckill.Order) bool {
 	now := w.now()
 	switch {
@@ -138,16 +136,16 @@ func (w *Watch) tend(s *stream, o *seckill.Order) bool {
 	return true
 }
 
-// send writes, without waiting, and reports whether it was taken.
+// send writes without blocking and reports success.
 func (w *Watch) send(s *stream, text []byte) bool {
 	s.said = w.now()
 	_, err := s.line.Write(text)
 	return err == nil
 }
 
-// follow keeps a place for a stream; nil when the instance or the order's buyer
-// has too many, or the instance stops. A tab that was closed leaves no word: its
-// stream ends with the second write after that, within two keepAlives.
+// follow reserves a place for a stream. It returns nil if the instance or the order's
+// buyer has too many streams, or if the instance stops. A closed tab sends no signal: its
+// stream ends with the second failed write, within two keepAlives.
 func (w *Watch) follow(by *seen) *stream {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -160,8 +158,8 @@ func (w *Watch) follow(by *seen) *stream {
 	return s
 }
 
-// full reports whether a buyer has no place for such a stream; the caller holds
-// the lock.
+// full reports whether the buyer has no place for such a stream. The caller holds the
+// lock.
 func (w *Watch) full(by *seen) bool {
 	links := 0
 	for _, s := range w.watchers[by.watcher] {
@@ -172,8 +170,8 @@ func (w *Watch) full(by *seen) bool {
 	return len(w.watchers[by.watcher]) >= streamsPerWatcher || by.byLink && links >= streamsByLinks
 }
 
-// begin says the first words on a stream's connection, and follows its order
-// from then on. What happened since it was read the next round finds.
+// begin writes the first bytes on a stream's connection and starts to follow its order.
+// The next round finds changes since the order was read.
 func (w *Watch) begin(s *stream, on net.Conn, first []byte) {
 	s.began = w.now()
 	s.line = on
@@ -182,7 +180,7 @@ func (w *Watch) begin(s *stream, on net.Conn, first []byte) {
 	}
 }
 
-// add has a stream followed; false when the instance stops.
+// add starts to follow a stream; false if the instance stops.
 func (w *Watch) add(s *stream) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -199,7 +197,7 @@ func (w *Watch) leave(s *stream) {
 	w.remove(s)
 }
 
-// remove ends a stream; the caller holds the lock. Twice counts once.
+// remove ends a stream. The caller holds the lock. A second call has no effect.
 func (w *Watch) remove(s *stream) {
 	if s.line != nil {
 		s.line.Close()
@@ -211,7 +209,7 @@ func (w *Watch) remove(s *stream) {
 	w.count--
 }
 
-// drop takes a stream out of those of a key, and reports whether it was there.
+// drop removes a stream from a key's streams and reports whether it was there.
 func drop[K comparable](from map[K][]*stream, key K, s *stream) bool {
 	i := slices.Index(from[key], s)
 	if i < 0 {
@@ -223,7 +221,7 @@ func drop[K comparable](from map[K][]*stream, key K, s *stream) bool {
 	return true
 }
 
-// Count is how many streams there are.
+// Count returns the number of streams.
 func (w *Watch) Count() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
