@@ -80,7 +80,7 @@ func MasterAway(t *testing.T, broker Broker) {
 		t.Errorf("an order waited for %s, want %s at most", longest, most)
 	}
 	if !asked() {
-		t.Error("nobody asked for an entry on the frozen master")
+		t.Error("no worker asked for an entry on the frozen master")
 	}
 	if bypassed := s.total("seckill_carrier_bypassed"); bypassed != 0 {
 		t.Errorf("%v engines bypass the broker", bypassed)

@@ -80,7 +80,7 @@ func TestChallenge_ProofIsGoodForOneBuyerProductAndPurchase(t *testing.T) {
 	refused(t, "the work after a guess", err, seckill.CodeTokenInvalid)
 
 	if c := ask(t, eve, 1, "none"); c.Type != "pow" {
-		t.Errorf("whoever wants none gets %s", c.Type)
+		t.Errorf("asked for kind none, got %s", c.Type)
 	}
 	other := buy(t, eve, 1, engine.Purchase{Quantity: 1, Token: redeems(t, eve, 1, challengeOfNoWork(t, eve), "")})
 	if other == no {

@@ -148,7 +148,7 @@ func TestStop_DoesNotWaitForStreamsAndIdleClients(t *testing.T) {
 		t.Errorf("it took %s to stop", took)
 	}
 	if _, _, more := order.read(); more {
-		t.Error("the order's stream goes on")
+		t.Error("the order's stream is still open")
 	}
 	e.Start()
 	if got, err := e.Buyer("ann").Order(t.Context(), no); err != nil || got.Status != "pending" {

@@ -46,7 +46,7 @@ func TestReadyz_FailsIfDataCannotBeWritten(t *testing.T) {
 		t.Errorf("the shop's readyz: %d %s", got.Status, got.Text)
 	}
 	if strings.Contains(got.Text, e.DataDir) {
-		t.Errorf("strangers are told where the data is: %s", got.Text)
+		t.Errorf("the public answer shows the data directory: %s", got.Text)
 	}
 	for _, url := range []string{e.ShopURL, e.AdminURL} {
 		if got := get(url + "/healthz"); got.Status != http.StatusOK {

@@ -35,7 +35,7 @@ func keyRepeatReturnsSameOrder(t *testing.T, w way) {
 		t.Error("two buyers' keys met")
 	}
 	_, err := claim(t, e.Buyer("cat"), 1, engine.Purchase{Quantity: 1, Key: "press-1"})
-	refused(t, "buy what is sold", err, seckill.CodeSoldOut)
+	refused(t, "buy a sold unit", err, seckill.CodeSoldOut)
 	again("when sold out")
 	if _, err := ann.Cancel(t.Context(), no); err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func keyBelongsToOneProductOfTheLimitGroup(t *testing.T, w way) {
 		_, err := claim(t, ann, 31, basket)
 		refusal := refused(t, "another product under the key of the first", err, seckill.CodeBadRequest)
 		if !strings.Contains(refusal.Detail, no) || !strings.Contains(refusal.Detail, "product 30") {
-			t.Errorf("told %+v", refusal.Document)
+			t.Errorf("the refusal is %+v", refusal.Document)
 		}
 	}
 	second()
@@ -132,13 +132,13 @@ func buyerLimitRefusalNamesAllOrders(t *testing.T, w way) {
 	_, err := claim(t, ann, 1, engine.Purchase{Quantity: 2})
 	refusal := refused(t, "buy above the limit", err, seckill.CodeAlreadyPurchased)
 	if refusal.OrderNo != first || !slices.Equal(refusal.OrderNos, []string{first}) {
-		t.Errorf("told %+v", refusal.Document)
+		t.Errorf("the refusal is %+v", refusal.Document)
 	}
 	second := buy(t, ann, 1, engine.Purchase{Quantity: 1})
 	_, err = claim(t, ann, 1, engine.Purchase{Quantity: 1})
 	refusal = refused(t, "buy above the limit", err, seckill.CodeAlreadyPurchased)
 	if refusal.OrderNo != second || !slices.Equal(refusal.OrderNos, []string{second, first}) {
-		t.Errorf("told %+v, want %s and %s", refusal.Document, second, first)
+		t.Errorf("the refusal is %+v, want %s and %s", refusal.Document, second, first)
 	}
 	orders, err := ann.Orders(t.Context())
 	if err != nil || len(orders) != 2 || orders[0].OrderNo != second || orders[1].OrderNo != first {
@@ -173,7 +173,7 @@ func buyerLimitIsSharedByLimitGroup(t *testing.T, w way) {
 		_, err := claim(t, ann, size, engine.Purchase{Quantity: 1})
 		refusal := refused(t, "a third shoe", err, seckill.CodeAlreadyPurchased)
 		if !slices.Equal(refusal.OrderNos, []string{small, large}) {
-			t.Errorf("told %+v", refusal.Document)
+			t.Errorf("the refusal is %+v", refusal.Document)
 		}
 	}
 	buy(t, ann, 43, engine.Purchase{Quantity: 2}) // a product of its own

@@ -77,7 +77,7 @@ func TestLimit_ManyAccountsAtOneAddressShareItsRate(t *testing.T) {
 	if bought+answers[http.StatusTooManyRequests] != accounts {
 		t.Errorf("answers: %v", answers)
 	}
-	settled(t, e, 1, "what was sold is written", func(f api.Stats) bool { return f.Store.Pending == int64(bought) })
+	settled(t, e, 1, "all sold orders are written", func(f api.Stats) bool { return f.Store.Pending == int64(bought) })
 	if got := gateCount(t, e, "address_rate"); got != answers[http.StatusTooManyRequests] {
 		t.Errorf("the gate counts %d refusals of %d", got, answers[http.StatusTooManyRequests])
 	}

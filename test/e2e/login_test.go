@@ -16,7 +16,7 @@ func TestLoginCode_IsExchangedOnce(t *testing.T) {
 	t.Parallel()
 	e := start(t, map[string]string{"log.level": "debug", "page.login_url": "https://shop.example/login", "page.pay_url": "https://shop.example/pay", "page.login_ttl": "1h"})
 	if got := send(t, e, http.MethodGet, e.ShopURL+"/api/v1/page", nil, ""); got.Text != `{"demo":false,"login_url":"https://shop.example/login","pay_url":"https://shop.example/pay"}` {
-		t.Errorf("the page is told %s", got.Text)
+		t.Errorf("the page gets %s", got.Text)
 	}
 	login := func(code string) reply {
 		return send(t, e, http.MethodPost, e.ShopURL+"/api/v1/login", nil, fmt.Sprintf(`{"code":%q}`, code))

@@ -166,11 +166,11 @@ func paymentConcurrentCancelHasOneOutcome(t *testing.T, w way) {
 		}
 		switch ended[now.Status]++; now.Status {
 		case "paid":
-			refused(t, "cancel what is paid", cancelled, seckill.CodeWrongState)
+			refused(t, "cancel a paid order", cancelled, seckill.CodeWrongState)
 			refundTogether(t, e, order.OrderNo)
 		case "cancelled":
 			if cancelled != nil {
-				t.Errorf("cancelled, and told %v", cancelled)
+				t.Errorf("the order is cancelled, but the cancel request got %v", cancelled)
 			}
 			refundedOnce(t, e, order.OrderNo, price, "late")
 		default:

@@ -44,7 +44,7 @@ func purchaseIsPaidOnThePayPageAndRefundedOnce(t *testing.T, w way) {
 	_, err = ann.BeginPayment(t.Context(), no)
 	refused(t, "pay a paid order", err, seckill.CodeWrongState)
 	_, err = claim(t, bob, 1, engine.Purchase{Quantity: 1})
-	refused(t, "buy what is sold", err, seckill.CodeSoldOut)
+	refused(t, "buy a sold unit", err, seckill.CodeSoldOut)
 
 	if _, err := operator.Refund(t.Context(), no); err != nil {
 		t.Fatal(err)
@@ -193,7 +193,7 @@ func purchaseReturnedUnitIsSoldWithinASecond(t *testing.T, w way) {
 	ann, bob := e.Buyer("ann"), e.Buyer("bob")
 	no := buy(t, ann, 1, engine.Purchase{Quantity: 1})
 	_, err := claim(t, bob, 1, engine.Purchase{Quantity: 1})
-	refused(t, "buy what is sold", err, seckill.CodeSoldOut)
+	refused(t, "buy a sold unit", err, seckill.CodeSoldOut)
 	if got := send(t, e, http.MethodGet, e.ShopURL+"/api/v1/products/1", nil, ""); member(t, got.Text, "status") != "sold_out" {
 		t.Errorf("the product says %s", got.Text)
 	}

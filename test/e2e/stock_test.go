@@ -21,7 +21,7 @@ func stockChangeDuringSaleCountsOnce(t *testing.T, w way) {
 	operator, bob, cat := e.Operator(), e.Buyer("bob"), e.Buyer("cat")
 	buy(t, e.Buyer("ann"), 1, engine.Purchase{Quantity: 4})
 	_, err := claim(t, bob, 1, engine.Purchase{Quantity: 1})
-	refused(t, "buy what is sold", err, seckill.CodeSoldOut)
+	refused(t, "buy a sold unit", err, seckill.CodeSoldOut)
 
 	for range 2 {
 		if change, err := operator.ChangeStock(t.Context(), 1, 3, "delivery"); err != nil || change.Status != "done" {
@@ -32,7 +32,7 @@ func stockChangeDuringSaleCountsOnce(t *testing.T, w way) {
 	buyAsSoonAsFree(t, bob, 1)
 
 	_, err = operator.ChangeStock(t.Context(), 1, -3, "damaged")
-	refused(t, "take away what is sold", err, seckill.CodeBadRequest)
+	refused(t, "remove sold units", err, seckill.CodeBadRequest)
 	_, err = operator.ChangeStock(t.Context(), 1, -2, "delivery")
 	refused(t, "another change under a known id", err, seckill.CodeWrongState)
 	for range 2 {
@@ -44,6 +44,6 @@ func stockChangeDuringSaleCountsOnce(t *testing.T, w way) {
 		return f.Offered == 5 && free(f) == 0 && reserved(f) == 5 && f.Store.Stock == 0 && f.Store.Pending == 5
 	})
 	_, err = claim(t, cat, 1, engine.Purchase{Quantity: 1})
-	refused(t, "buy what was taken away", err, seckill.CodeSoldOut)
+	refused(t, "buy removed units", err, seckill.CodeSoldOut)
 	balanced(t, e, 1)
 }

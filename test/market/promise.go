@@ -193,7 +193,7 @@ func (b *Book) checkOrderMoney(no string, told map[string]int64, rows []api.Paym
 			continue
 		}
 		if _, twice := payments[row.TradeNo]; twice || row.AmountCents != told[row.TradeNo] {
-			b.T.Errorf("I8: money %+v of order %s was told as %d cents, once", row, no, told[row.TradeNo])
+			b.T.Errorf("I8: payment %+v of order %s should be recorded once, with %d cents", row, no, told[row.TradeNo])
 		}
 		payments[row.TradeNo] = row
 	}
@@ -201,7 +201,7 @@ func (b *Book) checkOrderMoney(no string, told map[string]int64, rows []api.Paym
 	for trade := range told {
 		money, recorded := payments[trade]
 		if !recorded {
-			b.T.Errorf("I8: trade %s of order %s was told and is not recorded", trade, no)
+			b.T.Errorf("I8: trade %s of order %s was delivered but is not recorded", trade, no)
 			continue
 		}
 		back := 1

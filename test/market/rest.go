@@ -163,7 +163,7 @@ func (b *Book) sellSome(product uint32) {
 					return
 				}
 				if !Pause(ctx, 50*time.Millisecond) {
-					b.T.Errorf("I7: nobody can buy product %d: %v", product, err)
+					b.T.Errorf("I7: no buyer gets a unit of product %d: %v", product, err)
 					return
 				}
 			}

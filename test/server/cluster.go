@@ -181,7 +181,7 @@ func (c *RedisCluster) Owner(slot int) *RedisServer {
 			return node
 		}
 	}
-	c.t.Fatalf("nobody serves slot %d", slot)
+	c.t.Fatalf("no node serves slot %d", slot)
 	return nil
 }
 

@@ -141,7 +141,7 @@ func (m *market) checkNoUndersell(t *testing.T, h *history) {
 			}
 		}
 		if lowest >= int64(refusal.quantity) {
-			t.Errorf("%s was told that %d units are sold out when at least %d were free", refusal.buyer, refusal.quantity, lowest)
+			t.Errorf("%s got sold_out for %d units while at least %d were free", refusal.buyer, refusal.quantity, lowest)
 			return
 		}
 	}
