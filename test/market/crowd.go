@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	customersPerDoor = 12 // played by one goroutine in turn
+	customersPerDoor = 12 // one goroutine plays them in turn
 	stepsPerBuyer    = 10 // then a new customer replaces the old one
 	thinkMost        = 25 * time.Millisecond
 	operators        = 3
