@@ -30,9 +30,9 @@ func pair(t *testing.T) (server *unhurriedConn, client net.Conn) {
 	return conn.(*unhurriedConn), client
 }
 
-// TestAnEarlierDeadlineCounts has a client that sends half of something: the
+// TestDeadline_EarlierOneApplies has a client that sends half of something: the
 // wait for its first byte was long, the one for the rest is short.
-func TestAnEarlierDeadlineCounts(t *testing.T) {
+func TestDeadline_EarlierOneApplies(t *testing.T) {
 	server, client := pair(t)
 	server.SetReadDeadline(time.Now().Add(time.Hour))
 	client.Write([]byte("GET"))
@@ -47,7 +47,7 @@ func TestAnEarlierDeadlineCounts(t *testing.T) {
 	}
 }
 
-func TestADeadlineIsLiftedAndSetAgain(t *testing.T) {
+func TestDeadline_CanBeClearedAndSetAgain(t *testing.T) {
 	server, client := pair(t)
 	server.SetDeadline(time.Now().Add(-time.Second))
 	if _, err := server.Write([]byte("x")); !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -65,8 +65,8 @@ func TestADeadlineIsLiftedAndSetAgain(t *testing.T) {
 	}
 }
 
-// TestDeadlinesThatHardlyMoveCostNothing counts what reaches the poller.
-func TestDeadlinesThatHardlyMoveCostNothing(t *testing.T) {
+// TestDeadline_SmallChangesAreNotPassedOn counts what reaches the poller.
+func TestDeadline_SmallChangesAreNotPassedOn(t *testing.T) {
 	var d deadline
 	calls := 0
 	set := func(time.Time) error { calls++; return nil }
@@ -85,7 +85,7 @@ func TestDeadlinesThatHardlyMoveCostNothing(t *testing.T) {
 
 // A stopping server learns from it that a connection was closed under a request
 // that has just come.
-func TestAClosedConnectionTakesNoDeadline(t *testing.T) {
+func TestDeadline_FailsOnClosedConnection(t *testing.T) {
 	server, _ := pair(t)
 	if err := server.SetReadDeadline(time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)

@@ -7,7 +7,7 @@ import (
 	"github.com/valyala/fasthttp"
 )
 
-func TestALineOfLFAloneIsSeenHoweverItComes(t *testing.T) {
+func TestLineWatch_FindsLFAloneInAnyPieces(t *testing.T) {
 	const head = "Host: shop\r\nVia: HTTP/1.1\r\n\r\n"
 	for text, bare := range map[string]bool{
 		"GET / HTTP/1.1\r\n" + head:                                false,
@@ -35,7 +35,7 @@ func TestALineOfLFAloneIsSeenHoweverItComes(t *testing.T) {
 	}
 }
 
-func TestAHeaderThatDecidesIsGivenOnce(t *testing.T) {
+func TestFraming_RefusesRepeatedHeaders(t *testing.T) {
 	for more, why := range map[string]string{
 		"":                                          "",
 		"Authorization: Bearer other\r\n":           refuseTwice,

@@ -124,7 +124,7 @@ func perform(tb testing.TB, s *Server, ctx *fasthttp.RequestCtx, status int) {
 	}
 }
 
-func TestSoldOutRejectKeepsItsAllocBudget(t *testing.T) {
+func TestBuy_SoldOutKeepsItsAllocBudget(t *testing.T) {
 	if raceEnabled {
 		t.Log("the race detector allocates itself; budgets are measured without it")
 		return
@@ -144,7 +144,7 @@ type lastEntry struct{ entry seckill.Entry }
 
 func (l *lastEntry) Remember(e seckill.Entry) { l.entry = e }
 
-func TestAcceptKeepsItsAllocBudget(t *testing.T) {
+func TestBuy_AcceptKeepsItsAllocBudget(t *testing.T) {
 	if raceEnabled {
 		t.Log("the race detector allocates itself; budgets are measured without it")
 		return
@@ -172,7 +172,7 @@ func TestAcceptKeepsItsAllocBudget(t *testing.T) {
 	}
 }
 
-func TestFramingCheckKeepsItsAllocBudget(t *testing.T) {
+func TestFraming_KeepsItsAllocBudget(t *testing.T) {
 	lines := []byte("Host: shop\r\nAuthorization: Bearer x\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n")
 	if got := testing.AllocsPerRun(1000, func() {
 		if ambiguous(lines) != "" {
@@ -183,7 +183,7 @@ func TestFramingCheckKeepsItsAllocBudget(t *testing.T) {
 	}
 }
 
-func TestSoldOutSparesWhomTheLedgerMayRemember(t *testing.T) {
+func TestBuy_RememberedBuyersPassSoldOutFlag(t *testing.T) {
 	s, on := hotServer(t)
 	winner, stranger := hotRequest(t, "winner"), hotRequest(t, "stranger")
 	perform(t, s, winner, fasthttp.StatusAccepted)

@@ -64,7 +64,7 @@ func notifyServer(t *testing.T) (*rig.Rig, *purse, *Server, *fasthttp.RequestCtx
 
 // A provider that is told 503 comes again; one that is told 200 has done its
 // part, whatever becomes of the money.
-func TestMoneyForAQueuedOrderIsAskedForAgain(t *testing.T) {
+func TestNotify_QueuedOrderIsBusySoProviderRetries(t *testing.T) {
 	r, with, s, ctx := notifyServer(t)
 	perform(t, s, ctx, fasthttp.StatusServiceUnavailable)
 	if body := string(ctx.Response.Body()); !strings.Contains(body, `"code":"busy"`) || len(ctx.Response.Header.Peek("Retry-After")) == 0 {

@@ -6,7 +6,7 @@ import (
 	"seckill/internal/shopapi"
 )
 
-func TestAPictureIsShownFromTheHostsOfThePolicy(t *testing.T) {
+func TestShowsPicture_FollowsThePolicy(t *testing.T) {
 	hosts := []string{"img.example", "*.cdn.example", "https://safe.example", "http://plain.example", "odd.example:8443", "http://[::1]:8080"}
 	for address, shown := range map[string]bool{
 		"/art/phone.svg":                    true,

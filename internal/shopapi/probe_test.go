@@ -32,7 +32,7 @@ func (p *patient) ping(ctx context.Context) error {
 
 // However many ask, a part is asked one question at a time, and its answer is
 // good for all who come within a moment.
-func TestAFloodOfLooksAsksAPartOnceInAWhile(t *testing.T) {
+func TestProbe_FloodOfChecksCallsThePartRarely(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		part := &patient{takes: 50 * time.Millisecond}
 		probe := newProbe(part.ping)
@@ -55,7 +55,7 @@ func TestAFloodOfLooksAsksAPartOnceInAWhile(t *testing.T) {
 }
 
 // A part's end, and its return, show as soon as the last answer is old.
-func TestAPartsEndShowsAtOnce(t *testing.T) {
+func TestProbe_FailureShowsAtOnce(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		part := &patient{}
 		probe := newProbe(part.ping)
@@ -73,7 +73,7 @@ func TestAPartsEndShowsAtOnce(t *testing.T) {
 }
 
 // Whoever asks a part that hangs is told its own error.
-func TestAPartThatHangsIsAnsweredForInTime(t *testing.T) {
+func TestProbe_HangingPartTimesOut(t *testing.T) {
 	virtual.Test(t, func(t *testing.T) {
 		part := &patient{takes: time.Hour}
 		probe := newProbe(part.ping)

@@ -45,7 +45,7 @@ func checkLimited(tb testing.TB, ctx *fasthttp.RequestCtx) {
 	}
 }
 
-func TestALimitedPurchaseSaysWhenToComeAgainAndAllocatesNothing(t *testing.T) {
+func TestRate_PurchaseOverLimitHasRetryAfterAndAllocatesNothing(t *testing.T) {
 	for _, name := range []string{"address", "buyer", "product"} {
 		t.Run(name, func(t *testing.T) {
 			s, _ := hotServer(t)
@@ -71,7 +71,7 @@ func TestALimitedPurchaseSaysWhenToComeAgainAndAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestASoldOutRefusalCarriesNoLimit(t *testing.T) {
+func TestRate_SoldOutHasNoRateLimitHeaders(t *testing.T) {
 	s, on := hotServer(t)
 	s.opt.Door.ByAddr = thin(t)
 	on.RaiseSoldOut(time.Now().Add(time.Hour))
@@ -88,7 +88,7 @@ func TestASoldOutRefusalCarriesNoLimit(t *testing.T) {
 
 // Every route but a few that are named with a reason is limited by address:
 // those that come later are, too.
-func TestEveryRouteIsLimitedByAddressButAFew(t *testing.T) {
+func TestRate_RoutesAreLimitedByAddress(t *testing.T) {
 	free := []string{"buy", "notify", "healthz", "readyz", "time", "page", "pageinfo", "openapi"}
 	s, _ := hotServer(t)
 	for _, route := range append(free, "products", "product", "challenge", "token", "orders", "order", "events", "payment",
@@ -112,7 +112,7 @@ func TestEveryRouteIsLimitedByAddressButAFew(t *testing.T) {
 }
 
 // What stands beside the API is limited as well.
-func TestTheSandboxAndTheDemoAreLimitedByAddress(t *testing.T) {
+func TestRate_SandboxAndDemoAreLimitedByAddress(t *testing.T) {
 	for _, path := range []string{"/demo/login?user=ann", "/sandbox/pay"} {
 		s, _ := hotServer(t)
 		s.opt.Rates.ByAddr = thin(t)
@@ -127,7 +127,7 @@ func TestTheSandboxAndTheDemoAreLimitedByAddress(t *testing.T) {
 	}
 }
 
-func TestABuyersOtherRequestsHaveABudgetOfTheirOwn(t *testing.T) {
+func TestRate_OtherRequestsOfABuyerHaveTheirOwnBudget(t *testing.T) {
 	const no = "SK01M757NBG70000008J6JNWTNKR"
 	for _, c := range []struct{ method, path string }{
 		{"POST", "/api/v1/products/7/challenge"},
@@ -174,7 +174,7 @@ func (r refuting) LoginCode(_ []byte, look auth.Look) (auth.Code, error) {
 	return auth.Code{}, r.verdict(look)
 }
 
-func TestAForgerIsToldSoOnEveryRouteThatWantsAProof(t *testing.T) {
+func TestRate_ForgerIsRefusedOnEveryAuthenticatedRoute(t *testing.T) {
 	for _, c := range []struct{ method, path string }{
 		{"POST", "/api/v1/products/7/orders"},
 		{"GET", "/api/v1/orders"},
@@ -201,7 +201,7 @@ func TestAForgerIsToldSoOnEveryRouteThatWantsAProof(t *testing.T) {
 	}
 }
 
-func TestTheLimitCountsTheClientBehindTrustedProxies(t *testing.T) {
+func TestRate_CountsClientBehindTrustedProxies(t *testing.T) {
 	s, _ := hotServer(t)
 	var err error
 	if s.opt.Proxies, err = admission.NewProxies([]string{"10.0.0.0/8"}); err != nil {

@@ -13,22 +13,22 @@ import (
 
 var errStopping = errors.New("the process is stopping")
 
-// Pinger is a part that can be asked whether it works.
+// Pinger is a dependency whose health can be checked.
 type Pinger interface {
 	Ping(ctx context.Context) error
 }
 
-// Readiness says whether this instance can sell now.
+// Readiness reports whether this instance can sell now.
 type Readiness struct {
 	store, ledger *probe
-	// sharedStore, sharedLedger: it is away for every instance alike, or for none.
+	// sharedStore, sharedLedger: all instances use the same one.
 	sharedStore, sharedLedger bool
 	catalog                   *sale.Catalog
 	clock                     *sale.Clock
 	stopping                  atomic.Bool
 }
 
-// ReadinessOptions are the parts that a shop needs.
+// ReadinessOptions are the dependencies of a shop.
 type ReadinessOptions struct {
 	Store, Ledger             Pinger
 	SharedStore, SharedLedger bool
@@ -36,7 +36,7 @@ type ReadinessOptions struct {
 	Clock                     *sale.Clock
 }
 
-// NewReadiness makes one.
+// NewReadiness makes a Readiness.
 func NewReadiness(opt ReadinessOptions) *Readiness {
 	return &Readiness{
 		store: newProbe(opt.Store.Ping), ledger: newProbe(opt.Ledger.Ping), sharedStore: opt.SharedStore, sharedLedger: opt.SharedLedger,
@@ -44,7 +44,7 @@ func NewReadiness(opt ReadinessOptions) *Readiness {
 	}
 }
 
-// Stop has every later check fail: the process is stopping.
+// Stop makes all later checks fail, because the process is stopping.
 func (r *Readiness) Stop() { r.stopping.Store(true) }
 
 // CheckRunning fails while the process stops.
@@ -55,16 +55,16 @@ func (r *Readiness) CheckRunning(context.Context) error {
 	return nil
 }
 
-// Check returns why the instance cannot sell now, or nil. With embedded parts it
-// needs both. A shared store is away for every instance alike, and the shop goes on
-// selling without it: taking instances out of service would end the sale. Without
-// its ledger an instance is not ready, unless the store sells something.
+// Check returns why the instance cannot sell now, or nil. Embedded store and ledger must
+// both work. If a shared store is down, it is down for every instance, and the shop goes on
+// selling without it. Taking instances out of service would end the sale. If the ledger is
+// down, the instance is not ready, unless the store sells something.
 func (r *Readiness) Check(ctx context.Context) error {
 	if err := r.CheckRunning(ctx); err != nil {
 		return err
 	}
 	store := make(chan error, 1)
-	go func() { store <- r.store.Ask() }() // at once: one that is away may take all the time there is
+	go func() { store <- r.store.Ask() }() // concurrently: a check may take all of the time
 	ledgerErr := r.ledger.Ask()
 	if ledgerErr == nil && r.sharedStore {
 		return nil
@@ -79,9 +79,9 @@ func (r *Readiness) Check(ctx context.Context) error {
 	return nil
 }
 
-// sellsFromStore reports whether the store sells a sale that is not over. A product
-// with a fallback does not count before its takeover: where one instance alone does
-// not hear the ledger there will be none.
+// sellsFromStore reports whether the store sells an open sale. A product with a fallback
+// counts only after its takeover: if the ledger is down for one instance only, there is no
+// takeover.
 func (r *Readiness) sellsFromStore() bool {
 	now := r.clock.Now()
 	return slices.ContainsFunc(r.catalog.All(), func(s *sale.Sale) bool {

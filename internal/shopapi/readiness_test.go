@@ -34,7 +34,7 @@ func (s *readyStore) CurrentProducts(context.Context) ([]seckill.Product, error)
 
 // A shop is ready while it can sell something, or while it is no better off
 // than the others.
-func TestAShopIsReadyWhileItCanSell(t *testing.T) {
+func TestReadiness_ReadyWhileItCanSell(t *testing.T) {
 	away := errors.New("away")
 	ends := time.Now().Add(time.Hour)
 	queued, direct := seckill.Product{ID: 1, EndsAt: ends, Strategy: seckill.StrategyAsync}, seckill.Product{ID: 2, EndsAt: ends, Strategy: seckill.StrategyDirect}

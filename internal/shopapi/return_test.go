@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestReturnsAreReadTogetherAndOnlyWhileSomebodyLooks(t *testing.T) {
+func TestReturns_OneQueryForRequestedProductsOnly(t *testing.T) {
 	now := time.Date(2026, 11, 11, 12, 0, 0, 0, time.UTC)
 	end := now.Add(30 * time.Minute)
 	var asked [][]uint32

@@ -1,5 +1,11 @@
-// Package shopapi is the public HTTP API, on fasthttp: the page, the gates'
-// front, and a buyer's own orders.
+// Package shopapi is the public HTTP API on fasthttp: the page, purchases behind the
+// gates, and a buyer's own orders.
+//
+//   - server.go, library.go, route.go, answer.go: the server, its settings and routes
+//   - deadline.go, framing.go, chunks.go: connections and request framing
+//   - buy.go, challenge.go, list.go, order.go, login.go, link.go: the routes
+//   - stream.go, watch.go, return.go: event streams, and units that may come back
+//   - page*.go, site.go, policy.go, cors.go: the shopper's page
 package shopapi
 
 import (
@@ -32,19 +38,19 @@ import (
 	"seckill/internal/sale"
 )
 
-// requestDeadline bounds everything but the purchase itself.
+// requestDeadline bounds every request except purchases.
 const requestDeadline = 3 * time.Second
 
-// Options are the server's parts.
+// Options are the server's dependencies and settings.
 type Options struct {
 	Catalog *sale.Catalog
 	Clock   *sale.Clock
 	Door    *admission.Doorkeeper
 	Rates   Rates
-	Proxies *admission.Proxies // whose X-Forwarded-For is believed
+	Proxies *admission.Proxies // trusted X-Forwarded-For senders
 	Stage   *purchase.Stage
 	Orders  *order.Orders
-	// Challenges stand before purchase tokens.
+	// Challenges issues challenges and purchase tokens.
 	Challenges *challenge.Issuer
 	Terms      api.ShopTerms
 	Page       fs.FS
@@ -55,10 +61,9 @@ type Options struct {
 	// Sandbox serves the sandbox provider's pay page at SandboxPath; nil for none.
 	SandboxPath string
 	Sandbox     http.Handler
-	// Links makes and reads the links under which an order is shown without its
-	// buyer.
+	// Links makes and reads links that show an order without a login.
 	Links *auth.LinkSigner
-	// Login exchanges the codes of the shop's own login, which is at LoginURL; nil
+	// Login exchanges the login codes of the shop, whose login page is LoginURL; nil
 	// and "" for none.
 	Login    *Login
 	LoginURL string
@@ -66,20 +71,20 @@ type Options struct {
 	PayURL string
 	// CORSOrigins are the origins whose pages may use the API.
 	CORSOrigins []string
-	// DemoLogin signs a demo buyer's token; nil outside a demo.
+	// DemoLogin signs a demo buyer's token; nil without a demo.
 	DemoLogin func(buyer string) (string, error)
 	// Watch follows orders for event streams.
 	Watch *Watch
 	// Returns knows until when a sold-out product's units may come back; nil for
-	// nobody who does.
+	// none.
 	Returns *Returns
-	// TLS says that this port speaks it: browsers are told to insist on it.
+	// TLS: this port serves TLS, so browsers are told to require it (HSTS).
 	TLS bool
 	// Ready reports why purchases cannot be served, or nil.
 	Ready func(ctx context.Context) error
 }
 
-// Server answers the public port.
+// Server is the public HTTP server.
 type Server struct {
 	opt        Options
 	http       *fasthttp.Server
@@ -87,14 +92,14 @@ type Server struct {
 	pay        fasthttp.RequestHandler
 	cors       cors
 	list       listCache
-	complaints *alert.ThrottledLog // of what requests cause
+	complaints *alert.ThrottledLog // log of failures that requests cause
 	counting   sync.RWMutex
 	counters   map[routeStatus]prometheus.Counter
-	// ending has every answer say that it is the last on its connection.
+	// ending: every response closes its connection.
 	ending atomic.Bool
 }
 
-// New makes a server; Serve starts it.
+// New makes a server. Serve starts it.
 func New(opt Options) (*Server, error) {
 	page, err := loadPages(opt.Page)
 	if err != nil {
@@ -111,26 +116,25 @@ func New(opt Options) (*Server, error) {
 	return s, nil
 }
 
-// Serve answers on a listener until Shutdown.
+// Serve serves a listener until Shutdown.
 func (s *Server) Serve(l *api.Listener) error { return s.http.Serve(unhurried{l}) }
 
-// EndConnections has every answer from now on end its connection. Idle ones stay,
-// until they have asked once more or Shutdown closes them.
+// EndConnections makes every later response close its connection. Idle connections stay
+// until their next request or Shutdown.
 func (s *Server) EndConnections() { s.ending.Store(true) }
 
-// Shutdown stops accepting, ends event streams, and waits for requests in
-// hand.
+// Shutdown stops accepting, ends event streams, and waits for requests in progress.
 func (s *Server) Shutdown(ctx context.Context) error {
 	s.opt.Watch.Close()
 	return s.http.ShutdownWithContext(ctx)
 }
 
-// badRequest answers what fasthttp could not read.
+// badRequest answers requests that fasthttp could not read.
 func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		// Nothing, or not all, came in time. An answer could meet a request that
-		// the client sends just now, and would be taken for its own: only the end
-		// of the connection says truly that nothing was done.
+		// The request timed out. A response could meet a request that the client is
+		// just sending and would pass for its answer. A closed connection correctly
+		// says that nothing was done.
 		ctx.Conn().Close()
 		return
 	}
@@ -148,9 +152,8 @@ func (s *Server) badRequest(ctx *fasthttp.RequestCtx, err error) {
 	s.refuseFraming(ctx, fasthttp.StatusBadRequest, detail)
 }
 
-// guard sets what every answer has: the id of its request, that it is what its
-// type says, and, where this port speaks TLS, that browsers insist on it from now
-// on.
+// guard sets the headers of every response: the request id, nosniff, and HSTS if this port
+// serves TLS.
 func (s *Server) guard(ctx *fasthttp.RequestCtx) {
 	var room [seckill.MaxRequestID]byte
 	h := &ctx.Response.Header
@@ -161,7 +164,7 @@ func (s *Server) guard(ctx *fasthttp.RequestCtx) {
 	}
 }
 
-// requestID is the id that guard gave to the answer.
+// requestID returns the id that guard set.
 func requestID(ctx *fasthttp.RequestCtx) []byte { return ctx.Response.Header.PeekBytes(requestIDName) }
 
 var (
@@ -201,8 +204,8 @@ func (s *Server) demoLogin(ctx *fasthttp.RequestCtx) {
 	s.result(ctx, "demo", map[string]string{"token": token, "buyer": buyer}, err)
 }
 
-// pageLimit reads ?limit=, between 1 and maxPage. Parameters of a page that are
-// given twice can be read in two ways and are refused.
+// pageLimit reads ?limit=, between 1 and maxPage. Repeated parameters are ambiguous and
+// refused.
 func pageLimit(args *fasthttp.Args, unset int) (int, error) {
 	var limits, cursors int
 	for name := range args.All() {

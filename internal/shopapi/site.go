@@ -1,8 +1,7 @@
-// BuildPage makes a page ready to be served: every file but index.html lies in
-// a folder whose name is the hash of all of them, so that browsers and CDNs keep
-// it for good and never mistake one version for another. Scripts and styles name
-// each other relative to themselves, so that only the index has to name the
-// folder. The page needs no build step for this, and none to be served without it.
+// BuildPage makes a page ready to be served. Every file but index.html is in a folder
+// named after the hash of all files. So browsers and CDNs cache the files for good and
+// never mix versions. Scripts and styles refer to each other by relative paths, so only
+// the index contains the folder's name. The page works without a build step, too.
 
 package shopapi
 
@@ -20,44 +19,44 @@ import (
 	"strings"
 )
 
-// Index is the one file whose name stays: the way in.
+// Index is the only file with a fixed name.
 const Index = "index.html"
 
-// What caches are told of a file.
+// Values of Cache-Control.
 const (
-	// ForGood is for a file in the folder of its version.
+	// ForGood is for files in the folder of a version.
 	ForGood = "public, max-age=31536000, immutable"
-	// AskFirst is for the index: kept, and asked about before each use.
+	// AskFirst is for the index: cached, but revalidated before each use.
 	AskFirst = "no-cache"
 )
 
-// artFolder holds pictures that products name by their address, not files of
-// the page: they keep their names.
+// artFolder has the pictures of the demo's products. Products contain their URLs, so they
+// keep their names.
 const artFolder = "art/"
 
-// hashChars of the page's hash, in hex, make the folder's name: 48 bits tell apart
-// more versions than a page will ever have.
+// hashChars is the length of the folder's name, in hex. 48 bits are enough to tell all
+// versions apart.
 const hashChars = 12
 
 // PageFile is one file of a site.
 type PageFile struct {
-	Name string // without a slash at its beginning
+	Name string // without a leading slash
 	Body []byte
-	// CacheControl is what caches are told of it.
+	// CacheControl is the Cache-Control header.
 	CacheControl string
 }
 
-// PageOptions of a build.
+// PageOptions configure BuildPage.
 type PageOptions struct {
-	// API is where the page finds the engine; empty is where the page itself is.
+	// API is the engine's origin; "" if it serves the page itself.
 	API string
-	// Policy, if set, is written into the index too: a host that cannot send the
-	// header serves the page under most of it all the same.
+	// Policy, if set, is also written into the index, for hosts that cannot set the
+	// header. Most of it works there.
 	Policy string
 }
 
-// BuildPage makes the files of a site from a page, sorted by name, with the index
-// last: whoever finds it finds all that it names.
+// BuildPage makes the files of a site, sorted by name, with the index last. If they are
+// copied in this order, the index never refers to a missing file.
 func BuildPage(page fs.FS, opt PageOptions) ([]PageFile, error) {
 	b := build{bodies: make(map[string][]byte)}
 	if err := b.read(page); err != nil {
@@ -82,11 +81,11 @@ func BuildPage(page fs.FS, opt PageOptions) ([]PageFile, error) {
 }
 
 type build struct {
-	bodies map[string][]byte // by the names that the page gives
-	folder string            // of this version, with a slash at its end
+	bodies map[string][]byte // by the original names
+	folder string            // of this version, with a trailing slash
 }
 
-// read takes the page's files, and names the folder by them.
+// read reads the page's files and derives the folder's name from them.
 func (b *build) read(page fs.FS) error {
 	all := sha256.New()
 	err := fs.WalkDir(page, ".", func(name string, entry fs.DirEntry, err error) error {
@@ -108,14 +107,14 @@ func (b *build) read(page fs.FS) error {
 }
 
 var (
-	// tag is one that may name a file.
+	// tag matches tags that may contain a file name.
 	tag     = regexp.MustCompile(`<(?:script|link|img)\b[^>]*>`)
 	source  = regexp.MustCompile(`\b(?:href|src)="([^"]+)"`)
 	apiMeta = regexp.MustCompile(`(<meta name="seckill-api" content=")[^"]*(">)`)
 )
 
-// index names the folder in the page's own tags, with what their files must
-// contain, and says where the API is.
+// index writes the folder's name and the files' hashes into the page's tags, and the
+// API's origin into the page.
 func (b *build) index(opt PageOptions) ([]byte, error) {
 	if b.bodies[Index] == nil {
 		return nil, fmt.Errorf("it has no %s", Index)
@@ -128,7 +127,7 @@ func (b *build) index(opt PageOptions) ([]byte, error) {
 		body = apiMeta.ReplaceAllString(body, "${1}"+strings.ReplaceAll(html.EscapeString(opt.API), "$", "$$")+"${2}")
 	}
 	if opt.Policy != "" {
-		policy := strings.ReplaceAll(opt.Policy, frameAncestors, "") // which counts in a header only
+		policy := strings.ReplaceAll(opt.Policy, frameAncestors, "") // which works only in a header
 		meta := `<meta http-equiv="Content-Security-Policy" content="` + html.EscapeString(policy) + `">`
 		body = strings.Replace(body, "<head>", "<head>\n  "+meta, 1)
 	}

@@ -53,7 +53,7 @@ func buildOf(t *testing.T, change map[string]string, opt shopapi.PageOptions) ma
 	return all
 }
 
-func TestPicturesOfProductsKeepTheirNames(t *testing.T) {
+func TestBuildPage_ProductPicturesKeepTheirNames(t *testing.T) {
 	files := buildOf(t, map[string]string{"art/phone.svg": "<svg/>"}, shopapi.PageOptions{})
 	if files["art/phone.svg"] != "<svg/>" {
 		t.Errorf("the picture is not where products name it: %v", slices.Sorted(maps.Keys(files)))
@@ -78,7 +78,7 @@ func folderOf(t *testing.T, files map[string]string) string {
 	return folder
 }
 
-func TestEveryFileLiesInTheFolderOfItsVersion(t *testing.T) {
+func TestBuildPage_FilesAreInTheVersionFolder(t *testing.T) {
 	files, before := buildOf(t, nil, shopapi.PageOptions{}), page(nil)
 	folder := folderOf(t, files)
 	for name, file := range before {
@@ -102,7 +102,7 @@ func TestEveryFileLiesInTheFolderOfItsVersion(t *testing.T) {
 }
 
 // What caches keep under a name is that name's for good.
-func TestAChangeOfAnyFileMovesTheFolder(t *testing.T) {
+func TestBuildPage_AnyChangeRenamesTheFolder(t *testing.T) {
 	before := folderOf(t, buildOf(t, nil, shopapi.PageOptions{}))
 	for name := range page(nil) {
 		after := folderOf(t, buildOf(t, map[string]string{name: index + " "}, shopapi.PageOptions{}))
@@ -115,7 +115,7 @@ func TestAChangeOfAnyFileMovesTheFolder(t *testing.T) {
 	}
 }
 
-func TestThePageIsToldWhereTheAPIIs(t *testing.T) {
+func TestBuildPage_ContainsTheAPIOrigin(t *testing.T) {
 	files := buildOf(t, nil, shopapi.PageOptions{API: `https://api.example/?a="&b`, Policy: "default-src 'none'; frame-ancestors 'none'"})
 	for _, want := range []string{
 		`<meta name="seckill-api" content="https://api.example/?a=&#34;&amp;b">`,
@@ -127,7 +127,7 @@ func TestThePageIsToldWhereTheAPIIs(t *testing.T) {
 	}
 }
 
-func TestABrokenPageIsNotBuilt(t *testing.T) {
+func TestBuildPage_RefusesBrokenPage(t *testing.T) {
 	for name, c := range map[string]struct {
 		change map[string]string
 		opt    shopapi.PageOptions
@@ -143,9 +143,9 @@ func TestABrokenPageIsNotBuilt(t *testing.T) {
 	}
 }
 
-// TestTheShopIsBuilt holds the real page: its files name each other relative to
+// TestBuildPage_BuildsTheShop holds the real page: its files name each other relative to
 // themselves, and the index names all of its own in the folder.
-func TestTheShopIsBuilt(t *testing.T) {
+func TestBuildPage_BuildsTheShop(t *testing.T) {
 	files := make(map[string]string)
 	built, err := shopapi.BuildPage(web.Shop(), shopapi.PageOptions{API: "https://api.example"})
 	if err != nil {
@@ -176,7 +176,7 @@ func TestTheShopIsBuilt(t *testing.T) {
 	}
 }
 
-func TestThePolicyNamesWhatIsConfigured(t *testing.T) {
+func TestPolicy_NamesConfiguredOrigins(t *testing.T) {
 	for _, c := range []struct {
 		sources shopapi.Sources
 		wants   []string

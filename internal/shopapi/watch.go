@@ -145,7 +145,7 @@ func (w *Watch) send(s *stream, text []byte) bool {
 
 // follow reserves a place for a stream. It returns nil if the instance or the order's
 // buyer has too many streams, or if the instance stops. A closed tab sends no signal: its
-// stream ends with the second failed write, within two keepAlives.
+// stream ends with the second write after that, within two keepAlives.
 func (w *Watch) follow(by *seen) *stream {
 	w.mu.Lock()
 	defer w.mu.Unlock()

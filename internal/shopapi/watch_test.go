@@ -73,7 +73,7 @@ func orderOf(buyer string, n uint64) *seen {
 	return &seen{order: seckill.Order{OrderNo: seckill.NewOrderNo(time.Now(), 1, n), Buyer: buyer, Ref: "for " + buyer, Status: seckill.OrderQueued}, watcher: buyer}
 }
 
-func TestOneBuyerCannotTakeEveryStream(t *testing.T) {
+func TestWatch_BoundsStreamsPerBuyer(t *testing.T) {
 	w, _, _ := watchOf(t)
 	o := orderOf("greedy", 1)
 	taken := make([]*stream, streamsPerWatcher)
@@ -122,7 +122,7 @@ func TestWatch_LinksTakeAtMostHalfOfABuyersStreams(t *testing.T) {
 	}
 }
 
-func TestAStreamIsToldTheNewestStateOnce(t *testing.T) {
+func TestWatch_SendsNewestStateOnce(t *testing.T) {
 	w, store, _ := watchOf(t)
 	o, line := orderOf("ann", 1), &pipe{}
 	w.begin(w.follow(o), line, []byte("first\n"))
@@ -141,7 +141,7 @@ func TestAStreamIsToldTheNewestStateOnce(t *testing.T) {
 
 // A link shows the order without its buyer, and no link: what ends must not give
 // birth to what ends later.
-func TestALinksStreamNamesNobody(t *testing.T) {
+func TestWatch_LinkStreamHasNoBuyerData(t *testing.T) {
 	w, store, now := watchOf(t)
 	o, line, own := orderOf("ann", 1), &pipe{}, &pipe{}
 	o.order.PayBefore = now.Add(time.Hour)
@@ -159,7 +159,7 @@ func TestALinksStreamNamesNobody(t *testing.T) {
 	}
 }
 
-func TestAStreamSaysThatItIsStillThereAndEnds(t *testing.T) {
+func TestWatch_StreamHasKeepAlivesAndEnds(t *testing.T) {
 	w, _, now := watchOf(t)
 	line := &pipe{}
 	w.begin(w.follow(orderOf("ann", 1)), line, nil)
@@ -174,7 +174,7 @@ func TestAStreamSaysThatItIsStillThereAndEnds(t *testing.T) {
 	}
 }
 
-func TestAWatchThatClosesEndsEveryStream(t *testing.T) {
+func TestWatch_CloseEndsEveryStream(t *testing.T) {
 	w, _, _ := watchOf(t)
 	begun, late := &pipe{}, &pipe{}
 	w.begin(w.follow(orderOf("ann", 1)), begun, nil)
@@ -210,9 +210,9 @@ func dialed(t *testing.T, n int) (served []*api.Conn, clients []net.Conn) {
 	return served, clients
 }
 
-// TestThousandsOfStreamsAreOneQueryARound, and cost little more than their
+// TestWatch_OneQueryPerRound, and cost little more than their
 // connections.
-func TestThousandsOfStreamsAreOneQueryARound(t *testing.T) {
+func TestWatch_OneQueryPerRound(t *testing.T) {
 	const many, most = 2000, 4 << 10 // bytes of memory of both ends of one stream
 	w, store, _ := watchOf(t)
 	before := memory()
@@ -262,8 +262,8 @@ func memory() uint64 {
 	return m.HeapInuse + m.StackInuse
 }
 
-// TestAReaderThatDoesNotReadIsCutOff and holds up nobody.
-func TestAReaderThatDoesNotReadIsCutOff(t *testing.T) {
+// TestWatch_ClosesStalledReaders and holds up nobody.
+func TestWatch_ClosesStalledReaders(t *testing.T) {
 	w, store, _ := watchOf(t)
 	served, clients := dialed(t, 1)
 	if err := clients[0].(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
