@@ -7,25 +7,24 @@ import (
 )
 
 const (
-	// pingTimeout bounds what is asked of a part, and askTimeout a question that
-	// does not return by then, so that /readyz answers within a second.
+	// pingTimeout bounds a check of a dependency. askTimeout bounds a check that
+	// ignores its deadline, so that /readyz answers within a second.
 	pingTimeout = 600 * time.Millisecond
 	askTimeout  = 700 * time.Millisecond
-	// pingGoodFor is how long an answer is given to others too: short enough that
-	// a part's end shows at the next look of whoever routes, long enough that
-	// nobody who may ask the shop's /readyz, which is anybody, makes work of it.
+	// pingGoodFor is how long a result is shared. A failure must show at the load
+	// balancer's next check. Any client may call /readyz, so many calls must not
+	// cause many checks.
 	pingGoodFor = 200 * time.Millisecond
 )
 
 var errHangs = errors.New("a question has no answer yet")
 
-// probe asks a part how it is, one question at a time, and has everybody share
-// the answer. A question that was begun is let finish, whoever has gone away: a
-// driver whose call is given up drops the connection, and the next one opens
-// another.
+// probe checks a dependency, one check at a time; all callers share the result. A check
+// runs to its end even if its callers are gone: a driver drops the connection of a
+// cancelled call and must then open another.
 type probe struct {
 	ping func(ctx context.Context) error
-	turn chan struct{} // held as long as a question is under way
+	turn chan struct{} // held while a check runs
 	err  error
 	at   time.Time
 }
@@ -34,9 +33,8 @@ func newProbe(ping func(ctx context.Context) error) *probe {
 	return &probe{ping: ping, turn: make(chan struct{}, 1)}
 }
 
-// Ask reports how the part is, or was within pingGoodFor, and returns within
-// askTimeout. If the part does not return from a question, such as one to a
-// disk, that is an error.
+// Ask returns the dependency's health, at most pingGoodFor old, within askTimeout. A check
+// that does not return in time, such as one of a disk, is an error.
 func (p *probe) Ask() error {
 	late := time.After(askTimeout)
 	select {

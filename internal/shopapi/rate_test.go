@@ -71,7 +71,7 @@ func TestRate_PurchaseOverLimitHasRetryAfterAndAllocatesNothing(t *testing.T) {
 	}
 }
 
-func TestRate_SoldOutHasNoRateLimitHeaders(t *testing.T) {
+func TestRate_SoldOutSpendsNoBudget(t *testing.T) {
 	s, on := hotServer(t)
 	s.opt.Door.ByAddr = thin(t)
 	on.RaiseSoldOut(time.Now().Add(time.Hour))
