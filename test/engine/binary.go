@@ -11,9 +11,9 @@ import (
 
 const (
 	// BinaryEnv names a binary to test instead of building one.
-	BinaryEnv = "SECKILL_TEST_BINARY"
+	BinaryEnv = "TEST_SECKILL_BINARY"
 	// RaceEnv, when set, has the binary built with the race detector.
-	RaceEnv = "SECKILL_TEST_RACE"
+	RaceEnv = "TEST_SECKILL_RACE"
 )
 
 // built are the binaries of this test run, by their build tags.
